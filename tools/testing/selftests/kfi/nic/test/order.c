@@ -4,6 +4,7 @@
  * send queue, and where completions are told.
  */
 #include <linux/delay.h>
+#include <linux/swait.h>
 
 #include "nic_test.h"
 
@@ -77,6 +78,54 @@ static void case_deregister_waits(struct kfi_test *t)
 		ktap_skip(t, why);
 	else
 		EXPECT_EQ(t, end_meanwhile(t, true), 0);
+}
+
+/* A region that is deregistered while others use it. */
+struct ending {
+	struct work_struct work;
+	struct ib_mr *mr;
+	struct completion done;
+	int err;
+};
+
+static void deregister(struct work_struct *work)
+{
+	struct ending *e = container_of(work, struct ending, work);
+
+	e->err = ib_dereg_mr(e->mr);
+	complete(&e->done);
+}
+
+/*
+ * An access has found the region, and does not hold its lock yet. The region stays until the access
+ * has ended.
+ */
+static void case_deregister_referenced(struct kfi_test *t)
+{
+	struct ending e = {};
+	struct nic_mr *mr;
+	struct reach s;
+
+	if (!reach_open(t, &s))
+		goto close;
+	mr = to_nic_mr(s.r.mr);
+	e.mr = s.r.mr;
+	s.r.mr = NULL;
+	init_completion(&e.done);
+	INIT_WORK_ONSTACK(&e.work, deregister);
+	/* As nic_mr_get() and nic_mr_put() do. */
+	refcount_inc(&mr->refs);
+	schedule_work(&e.work);
+	while (!completion_done(&e.done) && !swait_active(&mr->freed.wait))
+		usleep_range(1000, 1500);
+	if (EXPECT(t, !completion_done(&e.done), "the region was freed during an access") &&
+	    EXPECT(t, refcount_dec_and_test(&mr->refs), "others refer to the region"))
+		complete(&mr->freed);
+	wait_for_completion(&e.done);
+	destroy_work_on_stack(&e.work);
+	EXPECT_EQ(t, e.err, 0);
+close:
+	reach_close(t, &s);
 }
 
 /* The test of the test: an invalidation that does not wait is seen. It may need several tries. */
@@ -276,6 +325,7 @@ close:
 static const struct kfi_case cases[] = {
 	NIC_CASE(invalidate_waits),
 	NIC_CASE(deregister_waits),
+	NIC_CASE(deregister_referenced),
 	NIC_CASE(weak_invalidate),
 	NIC_CASE(page_list),
 	NIC_CASE(places),

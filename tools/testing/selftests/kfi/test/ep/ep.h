@@ -269,6 +269,7 @@ void ep_sinks_case(struct kfi_test *t);
 void ep_sinks_worn_case(struct kfi_test *t);
 void ep_sinks_closed_case(struct kfi_test *t);
 void ep_sinks_failed_case(struct kfi_test *t);
+void ep_sinks_failed_together_case(struct kfi_test *t);
 void ep_sinks_refused_case(struct kfi_test *t);
 
 /* soak.c */

@@ -130,6 +130,8 @@ void driver_drain_refused_case(struct kfi_test *t)
 		step = driver_fails(KFI_INJECT_POST_TO_PEER, 0);
 		EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
 		s->ep = NULL;
+		EXPECT(t, kfi_inject_calls(step.op) - step.before > 1, "the drain has posted %u times",
+		       kfi_inject_calls(step.op) - step.before);
 		EXPECT(t, driver_failed(&step), "nothing was posted");
 		ep_completed(t, s->tx, ctx(3), WRITTEN, NULL);
 	}

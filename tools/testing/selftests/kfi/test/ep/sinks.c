@@ -261,6 +261,48 @@ next:
 	kfree(e);
 }
 
+/* A read of a byte by an unknown key. The device gets it with a request that follows. */
+static ssize_t post_failing(struct reading *r, unsigned int n)
+{
+	struct kvec kv = { r->m.here + n, 1 };
+	struct kfi_rma_iov iov = { .addr = r->m.mr->iova, .len = 1, .key = kfi_mr_key(r->m.mr) ^ NO_KEY };
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC, .msg_iov = &kv, .iov_count = 1, .rma_iov = &iov, .rma_iov_count = 1,
+		.context = ctx(n),
+	};
+
+	return kfi_readmsg(r->m.p->side[0].ep, &msg, KFI_COMPLETION | KFI_MORE);
+}
+
+/*
+ * Reads by all regions fail while the device deregisters the first region. The reads complete in order,
+ * after their regions have been deregistered. If the list of failed reads grows, the kernel warns.
+ */
+void ep_sinks_failed_together_case(struct kfi_test *t)
+{
+	struct kfi_cq_err_entry err;
+	struct ep_side *s;
+	struct reading r;
+	unsigned int i;
+
+	if (!reading_open(t, &r))
+		goto out;
+	s = &r.m.p->side[0];
+	kfi_inject_hold(KFI_INJECT_DEREG_MR);
+	for (i = 0; i < REGIONS - 1; i++)
+		EXPECT_EQ(t, post_failing(&r, i), 0);
+	EXPECT_EQ(t, kfi_send(s->ep, NULL, 0, NULL, 0, ctx(REGIONS)), 0);
+	EXPECT(t, kfi_inject_wait_held(KFI_INJECT_DEREG_MR), "nothing was deregistered");
+	/* The requests before it have ended. */
+	ep_failed_op(t, s->tx, ctx(REGIONS), KFI_ECANCELED, &err);
+	ep_nothing(t, s->tx);
+	kfi_inject_release(KFI_INJECT_DEREG_MR);
+	for (i = 0; i < REGIONS - 1; i++)
+		ep_failed_op(t, s->tx, ctx(i), KFI_ECANCELED, &err);
+out:
+	reading_close(t, &r);
+}
+
 /* A read that is longer than a region, and one in a queue with too few places. */
 void ep_sinks_refused_case(struct kfi_test *t)
 {

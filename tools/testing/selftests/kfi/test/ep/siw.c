@@ -176,6 +176,7 @@ static const struct kfi_case cases[] = {
 	{ "sinks_worn", ep_sinks_worn_case },
 	{ "sinks_closed", ep_sinks_closed_case },
 	{ "sinks_failed", ep_sinks_failed_case },
+	{ "sinks_failed_together", ep_sinks_failed_together_case },
 	{ "sinks_refused", ep_sinks_refused_case },
 };
 
