@@ -321,6 +321,7 @@ static const struct kfi_case cases[] = {
 	{ "receives_shared", driver_receives_shared_case },
 	{ "inline_refused", driver_inline_refused_case },
 	{ "inline_less", driver_inline_less_case },
+	{ "last_shared", driver_last_shared_case },
 	{ "undrained", driver_undrained_case },
 	{ "drain_refused", driver_drain_refused_case },
 	{ "early", driver_early_case },

@@ -40,6 +40,7 @@ void driver_receives_case(struct kfi_test *t);
 void driver_receives_shared_case(struct kfi_test *t);
 void driver_inline_refused_case(struct kfi_test *t);
 void driver_inline_less_case(struct kfi_test *t);
+void driver_last_shared_case(struct kfi_test *t);
 
 /* model.c */
 void driver_early_case(struct kfi_test *t);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Drivers that take the attributes of a queue pair in another way than rxe: they refuse some, or write back
- * less.
+ * less. Drivers that do not report the last receive of a queue pair that shares its receives.
  */
+#include <linux/kprobes.h>
+
 #include "driver.h"
 #include "kinds.h"
 #include "shared.h"
@@ -135,3 +137,108 @@ void driver_inline_less_case(struct kfi_test *t)
 		transfers_as(t, &as);
 	}
 }
+
+#ifdef CONFIG_KRETPROBES
+
+/* How long the provider waits for IB_EVENT_QP_LAST_WQE_REACHED, in seconds. */
+#define LAST_WAIT	10
+
+/* The task whose waits count, their number, and whether they end as if the time were over. */
+static struct task_struct *last_waiter;
+static unsigned int last_waits;
+static bool last_untold;
+
+static int last_wait_begins(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	if (READ_ONCE(last_waiter) != current ||
+	    regs_get_kernel_argument(regs, 1) != secs_to_jiffies(LAST_WAIT))
+		return 1;
+	last_waits++;
+	return 0;
+}
+
+static int last_wait_ends(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	if (last_untold)
+		regs_set_return_value(regs, 0);
+	return 0;
+}
+
+/*
+ * Closes two endpoints that share their receives. @waits are the numbers of waits for the last
+ * receive that each is to make.
+ */
+static void close_sharing(struct kfi_test *t, enum rdma_driver_id id, bool untold,
+			  const unsigned int waits[2])
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct sharing s;
+	int i;
+
+	if (sharing_begin(t, &s, &wants, 0) && sharing_join(t, &s, 0) && sharing_join(t, &s, 1)) {
+		last_untold = untold;
+		WRITE_ONCE(last_waiter, current);
+		for (i = 0; i < 2; i++) {
+			last_waits = 0;
+			EXPECT_EQ(t, kfi_close(&s.passive[i]->fid), 0);
+			s.passive[i] = NULL;
+			EXPECT(t, last_waits == waits[i],
+			       "driver %d, endpoint %d: %u waits, expected %u", id, i, last_waits,
+			       waits[i]);
+		}
+		WRITE_ONCE(last_waiter, NULL);
+	}
+	sharing_end(t, &s);
+}
+
+/*
+ * Closing an endpoint that shares its receives waits until the device has reported the last one. It
+ * does not wait if the driver never reports that, or did not report it once in the same domain.
+ */
+void driver_last_shared_case(struct kfi_test *t)
+{
+	static const struct {
+		enum rdma_driver_id id;
+		bool untold;
+		unsigned int waits[2];
+	} rows[] = {
+		{ RDMA_DRIVER_MLX5, false, { 1, 1 } },
+		{ RDMA_DRIVER_MLX5, true, { 1, 0 } },
+		{ RDMA_DRIVER_QEDR, false, { 0, 0 } },
+		{ RDMA_DRIVER_IRDMA, false, { 0, 0 } },
+	};
+	struct kretprobe probe = {
+		.kp.symbol_name = "wait_for_completion_timeout",
+		.entry_handler = last_wait_begins,
+		.handler = last_wait_ends,
+	};
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ib_device *dev;
+	struct ep_pair *p;
+	int i;
+
+	if (!kfi_srq)
+		return ktap_skip(t, "the device has no shared receive queues");
+	p = ep_listening(t, &wants);
+	dev = p ? driver_wrap(t, &p->side[1]) : NULL;
+	if (dev && EXPECT_EQ(t, register_kretprobe(&probe), 0)) {
+		for (i = 0; i < ARRAY_SIZE(rows) && !t->failures; i++) {
+			kfi_inject_driver(rows[i].id);
+			close_sharing(t, rows[i].id, rows[i].untold, rows[i].waits);
+		}
+		unregister_kretprobe(&probe);
+	}
+	if (dev)
+		kfi_inject_stop(dev);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+#else
+
+void driver_last_shared_case(struct kfi_test *t)
+{
+	ktap_skip(t, "the kernel has no kretprobes");
+}
+
+#endif
