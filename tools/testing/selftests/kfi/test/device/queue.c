@@ -166,6 +166,7 @@ out:
 static void late_case(struct kfi_test *t)
 {
 	struct call c;
+	unsigned int deregs;
 	int was;
 
 	if (!open_call(t, &c, SHORT))
@@ -173,8 +174,11 @@ static void late_case(struct kfi_test *t)
 	/* For queues that are made in the place of the first one, too. */
 	was = set_wr_timeout(SHORT);
 	kfi_inject_defer(KFI_INJECT_POST_REG, 0, UINT_MAX);
+	deregs = kfi_inject_calls(KFI_INJECT_DEREG_MR);
 	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
 	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+	/* The device may have registered it. */
+	EXPECT(t, kfi_inject_calls(KFI_INJECT_DEREG_MR) > deregs, "the region was not deregistered");
 	/* It has completed, so nothing had to be destroyed for it. */
 	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 0);
 	EXPECT_EQ(t, set_wr_timeout(was), SHORT);
