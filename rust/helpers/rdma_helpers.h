@@ -43,49 +43,20 @@ struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *at
 struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segments);
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);
 
-/* Work requests, one at a time. */
-struct rdma_helper_wr {
-	struct ib_cqe *cqe;
-	/* For the receive queue, where there is one opcode. */
-	bool receive;
-	enum ib_wr_opcode opcode;
-	/* Of enum ib_send_flags; all are signalled. */
-	u32 flags;
-	/* The region to register. */
-	struct ib_mr *mr;
-	u32 access;
-	/* The key that is invalidated, or immediate data as the wire has them. */
-	u32 ex;
-	/* The peer's memory. */
-	u32 rkey;
-	u64 remote_addr;
-	/* The operands of an atomic operation. */
-	u64 compare_add;
-	u64 swap;
-	/* Local memory. */
-	const struct ib_sge *sges;
-	u32 num_sge;
-};
-
-/* Room for a send request of any kind, as drivers have them. */
-union rdma_helper_room {
+/* A send request of any kind, as drivers have them. Each begins with a struct ib_send_wr. */
+union rdma_helper_send_wr {
 	struct ib_send_wr send;
 	struct ib_rdma_wr rdma;
 	struct ib_atomic_wr atomic;
 	struct ib_reg_wr reg;
 };
 
-int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
+int rdma_helper_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
+int rdma_helper_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+int rdma_helper_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr);
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
 int rdma_helper_post_inv(struct ib_qp *qp, u32 key, struct ib_cqe *cqe);
-int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w);
-void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w);
-void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);
-union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room);
-struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room);
-void rdma_helper_signal(union rdma_helper_room *room, bool signal);
-int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
-			   union rdma_helper_room **bad);
+int rdma_helper_post_chain(struct ib_qp *qp, struct ib_send_wr *first, struct ib_send_wr **bad);
 
 /* A request about a region. Several of the same kind are posted with one doorbell. */
 struct rdma_helper_region_wr {

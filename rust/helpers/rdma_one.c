@@ -4,7 +4,6 @@
 
 #include "inline.h"
 #include "rdma_helpers.h"
-#include "registration.h"
 
 KFI_HELPER u32 rdma_helper_max_seg_size(struct ib_device *dev)
 {
@@ -35,7 +34,16 @@ KFI_HELPER void rdma_helper_next_key(struct ib_mr *mr)
 /* Posts the most frequent request. Any context. */
 KFI_HELPER int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
 {
-	struct ib_reg_wr reg = registration(mr, access, 0, cqe);
+	struct ib_reg_wr reg = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
+	};
 
 	return ib_post_send(qp, &reg.wr, NULL);
 }

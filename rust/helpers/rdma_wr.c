@@ -1,144 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work requests, for the `rdma` crate. */
 #include "rdma_helpers.h"
-#include "registration.h"
 
-static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
+/* Posts send requests. Any context. */
+int rdma_helper_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 {
-	struct ib_reg_wr reg = registration(w->mr, w->access, w->flags, w->cqe);
-
-	return ib_post_send(qp, &reg.wr, NULL);
+	return ib_post_send(qp, wr, NULL);
 }
 
-/* All others. */
-static void fill_other(union rdma_helper_room *room, const struct rdma_helper_wr *w)
+/* Posts receives. Any context. */
+int rdma_helper_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 {
-	struct ib_send_wr send = {
-		.wr_cqe = w->cqe,
-		.sg_list = (struct ib_sge *)w->sges,
-		.num_sge = w->num_sge,
-		.opcode = w->opcode,
-		.send_flags = IB_SEND_SIGNALED | w->flags,
-	};
-
-	switch (w->opcode) {
-	case IB_WR_SEND_WITH_IMM:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		send.ex.imm_data = (__force __be32)w->ex;
-		break;
-	case IB_WR_SEND_WITH_INV:
-	case IB_WR_LOCAL_INV:
-		send.ex.invalidate_rkey = w->ex;
-		break;
-	default:
-		break;
-	}
-
-	switch (w->opcode) {
-	case IB_WR_RDMA_READ:
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		room->rdma = (struct ib_rdma_wr) {
-			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
-		};
-		break;
-	case IB_WR_ATOMIC_CMP_AND_SWP:
-	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		room->atomic = (struct ib_atomic_wr) {
-			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
-			.compare_add = w->compare_add, .swap = w->swap,
-		};
-		break;
-	default:
-		room->send = send;
-	}
+	return ib_post_recv(qp, wr, NULL);
 }
 
-static struct ib_recv_wr receive(const struct rdma_helper_wr *w)
+/* Posts receives for any of the queue pairs that share @srq. Any context. */
+int rdma_helper_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr)
 {
-	return (struct ib_recv_wr) {
-		.wr_cqe = w->cqe,
-		.sg_list = (struct ib_sge *)w->sges,
-		.num_sge = w->num_sge,
-	};
-}
-
-static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
-{
-	union rdma_helper_room room;
-	struct ib_recv_wr recv = receive(w);
-
-	if (w->receive)
-		return ib_post_recv(qp, &recv, NULL);
-	fill_other(&room, w);
-	return ib_post_send(qp, &room.send, NULL);
-}
-
-/* Posts one request, signalled. Any context. */
-int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
-{
-	if (!w->receive && w->opcode == IB_WR_REG_MR)
-		return post_reg(qp, w);
-	return post_other(qp, w);
-}
-
-/* Posts a receive for whichever queue pair takes it. Any context. */
-int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w)
-{
-	struct ib_recv_wr recv = receive(w);
-
-	return ib_post_srq_recv(srq, &recv, NULL);
-}
-
-/* --- Several in one go, each in room of its own --- */
-
-/* The memory that @w refers to must stay valid until the request has been posted. */
-void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w)
-{
-	if (w->opcode == IB_WR_REG_MR)
-		room->reg = registration(w->mr, w->access, w->flags, w->cqe);
-	else
-		fill_other(room, w);
-}
-
-void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next)
-{
-	room->send.next = &next->send;
-}
-
-union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room)
-{
-	/* Each begins with that. */
-	return (union rdma_helper_room *)room->send.next;
-}
-
-struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room)
-{
-	return room->send.wr_cqe;
-}
-
-/* Whether it completes also if it doesn't fail; as filled it does. */
-void rdma_helper_signal(union rdma_helper_room *room, bool signal)
-{
-	if (signal)
-		room->send.send_flags |= IB_SEND_SIGNALED;
-	else
-		room->send.send_flags &= ~IB_SEND_SIGNALED;
+	return ib_post_srq_recv(srq, wr, NULL);
 }
 
 /* How many are copied at a time, to the stack. */
 #define CHAIN_PART	8
 
 /*
- * On an error those before *bad have been posted. Any context.
+ * Posts a list of requests, each of which begins a union rdma_helper_send_wr. On an error, the requests
+ * before *bad have been posted. Any context.
  *
- * A request can complete, and its room be freed, as soon as the device knows of it. The driver may still
- * read the link to the next one: rxe does that afterwards. So drivers get copies.
+ * A request can complete, and be freed, as soon as the device knows of it. The driver may still read its
+ * next pointer: rxe does that afterwards. So drivers get copies.
  */
-int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
-			   union rdma_helper_room **bad)
+int rdma_helper_post_chain(struct ib_qp *qp, struct ib_send_wr *first, struct ib_send_wr **bad)
 {
-	union rdma_helper_room *from[CHAIN_PART], copies[CHAIN_PART], *next = first;
+	union rdma_helper_send_wr copies[CHAIN_PART];
+	struct ib_send_wr *from[CHAIN_PART], *next = first;
 
 	while (next) {
 		const struct ib_send_wr *bad_wr = NULL;
@@ -146,8 +41,8 @@ int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 
 		for (n = 0; next && n < CHAIN_PART; n++) {
 			from[n] = next;
-			copies[n] = *next;
-			next = rdma_helper_next(next);
+			copies[n] = *container_of(next, union rdma_helper_send_wr, send);
+			next = next->next;
 			copies[n].send.next = NULL;
 			if (n)
 				copies[n - 1].send.next = &copies[n].send;

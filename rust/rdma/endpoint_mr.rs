@@ -21,7 +21,8 @@ use self::reg_state::Outcome;
 use crate::{
     in_flight::{
         InFlight,
-        InFlightRef, //
+        InFlightRef,
+        StableRef, //
     },
     mr::{
         FastMr,
@@ -36,7 +37,10 @@ use crate::{
     },
     sg::DmaList,
     wc::DeviceId,
-    wr::WorkRequest, //
+    wr::{
+        SendWr,
+        WorkRequest, //
+    }, //
 };
 
 /// A request that registers a lent region.
@@ -115,7 +119,8 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         if self.fate.is_given() {
             return Err(EBUSY);
         }
-        let register = WorkRequest::register(self.lender.lend());
+        let loan = self.lender.lend();
+        let register = WorkRequest::new(SendWr::register(loan.get()), loan);
         let request = Request::new(register, then(Registering::new(&self.fate)), GFP_ATOMIC)?;
         match self.fate.give(|| post(request).map_err(|not| not.error))? {
             true => Ok(()),
@@ -137,7 +142,7 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
         let behind = match self.fate.is_invalidated() {
             true => WorkRequest::empty(),
-            false => WorkRequest::invalidate_key((), self.fate.key()),
+            false => WorkRequest::new(SendWr::invalidate(self.fate.key()), ()),
         };
         let request = Request::new(behind, then(invalidating), GFP_KERNEL)?;
         Ok((request, invalidation))

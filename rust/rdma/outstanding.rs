@@ -41,7 +41,6 @@ use crate::{
         Credit,
         Credits, //
     },
-    raw_wr::Post,
     wc::WcStatus, //
     wr_batch::{
         PostError,
@@ -140,45 +139,42 @@ impl Outstanding {
         self.standing.break_by(status);
     }
 
-    /// Posts a request, whose completion notifies `owner`. A posted request keeps the credit. On an
-    /// error the request was not posted and `owner` is not notified. Any context.
+    /// Claims the `cqe` of a request and calls `post` with it, which posts the request or puts it on a
+    /// chain. The completion notifies `owner`. The caller must keep the credit of a posted request. On
+    /// an error `owner` is not notified. Any context.
     ///
     /// # Safety
     ///
-    /// - `qp` must be there, and not be destroyed before the request is posted; its completions
-    ///   must end before this goes.
-    /// - The memory of the request must stay valid until `owner` has been notified.
-    /// - `owner` must stay until then, or until [`Outstanding::forget`] has taken it out.
-    pub(crate) unsafe fn post(
+    /// - If `post` succeeds, the request with the `cqe` must be posted, or [refused](Self::refuse). Its
+    ///   completion must end before this queue is freed.
+    /// - If `post` fails, no completion may refer to the `cqe`.
+    /// - `owner` must be valid until it has been notified, or until [`Outstanding::forget`] has removed
+    ///   it.
+    #[inline]
+    pub(crate) unsafe fn post<T>(
         &self,
-        qp: *mut rdma_bindings::ib_qp,
         credit: &Credit<'_>,
         owner: NonNull<Owner>,
-        request: impl Post,
-    ) -> Result {
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result<T>,
+    ) -> Result<T> {
         let slot = self.claim(credit, owner, 1).ok_or(EBUSY)?;
-        // SAFETY: `qp` and the memory of the request are valid by the function's contract. The
-        // `cqe` belongs to this queue, which outlives its completions.
-        unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
+        post(slot.cqe()).inspect_err(|_| slot.free())
     }
 
-    /// Posts the request that drains the queue, which needs no credit. Returns `EBUSY` if there is
-    /// one already. Any context.
+    /// Claims the `cqe` of the request that drains the queue, which needs no credit, and calls `post`
+    /// with it. Returns `EBUSY` if another one exists. Any context.
     ///
     /// # Safety
     ///
     /// The requirements of [`post`](Self::post).
     pub(crate) unsafe fn post_last(
         &self,
-        qp: *mut rdma_bindings::ib_qp,
         owner: NonNull<Owner>,
-        request: impl Post,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
     ) -> Result {
         let last = self.slots.last().filter(|slot| slot.take(owner, 0));
         let slot = last.ok_or(EBUSY)?;
-        // SAFETY: `qp` and the memory of the request are valid by the function's contract. The
-        // `cqe` belongs to this queue, which outlives its completions.
-        unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
+        post(slot.cqe()).inspect_err(|_| slot.free())
     }
 
     /// Posts requests about regions with one doorbell. The completion of the last one notifies
@@ -187,7 +183,9 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// The requirements of [`Outstanding::post`], for each request.
+    /// - `qp` must be valid, and its completions must end before this queue is freed.
+    /// - The regions of the requests must stay valid until `owner` has been notified.
+    /// - `owner` must be valid until then, or until [`Outstanding::forget`] has removed it.
     pub(crate) unsafe fn post_together(
         &self,
         qp: *mut rdma_bindings::ib_qp,
@@ -225,36 +223,11 @@ impl Outstanding {
         }
     }
 
-    /// Takes a slot for a request with a credit that is posted later, or
-    /// [refused](Outstanding::refuse), and returns its `cqe`. Any context.
-    ///
-    /// # Safety
-    ///
-    /// `owner` must be valid until it has been notified.
-    pub(crate) unsafe fn reserve(
-        &self,
-        credit: &Credit<'_>,
-        owner: NonNull<Owner>,
-    ) -> Option<*mut rdma_bindings::ib_cqe> {
-        self.claim(credit, owner, 1).map(|slot| slot.cqe())
-    }
-
-    /// Returns a slot without notifying its owner. Any context.
-    ///
-    /// # Safety
-    ///
-    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and nothing be posted
-    /// with it.
-    pub(crate) unsafe fn unreserve(cqe: *mut rdma_bindings::ib_cqe) {
-        // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
-        unsafe { Slot::of_cqe(cqe) }.free();
-    }
-
     /// Tells the owner of a slot that its request has not been posted. Any context.
     ///
     /// # Safety
     ///
-    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there.
+    /// `cqe` must have come from [`Outstanding::post`] of a valid queue, and its request not be posted.
     pub(crate) unsafe fn refuse(cqe: *mut rdma_bindings::ib_cqe, error: Error) {
         // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
@@ -266,7 +239,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and its owner not
+    /// `cqe` must have come from [`Outstanding::post`] of a queue that is there, and its owner not
     /// have been told.
     pub(crate) unsafe fn silence(cqe: *mut rdma_bindings::ib_cqe) {
         // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
@@ -278,7 +251,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// - Both must have come from [`Outstanding::reserve`] of one queue, which is there; neither owner
+    /// - Both must have come from [`Outstanding::post`] of one queue, which is there; neither owner
     ///   have been told.
     /// - The one with `cqe` is posted behind the other, which is silent, and ends with no third one.
     pub(crate) unsafe fn follow(

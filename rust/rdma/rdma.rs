@@ -61,7 +61,6 @@ mod outstanding;
 pub mod pd;
 pub mod port;
 pub mod qp;
-mod raw_wr;
 pub mod replays;
 pub mod request;
 pub mod sg;

@@ -10,8 +10,8 @@ mod kunit;
 
 use kernel::{
     container_of,
-    prelude::*,
-    types::Opaque, //
+    error::to_result,
+    prelude::*, //
 };
 
 use core::{
@@ -20,7 +20,6 @@ use core::{
 };
 
 use crate::{
-    credits::Credit,
     errno,
     outstanding::{
         End,
@@ -33,7 +32,6 @@ use crate::{
         ReadyToReceive,
         ReadyToSend, //
     },
-    raw_wr::RawWr,
     srq::Srq,
     wc::{
         Arrival,
@@ -70,8 +68,6 @@ use crate::{
 /// ```
 pub struct Request<W, F> {
     owner: Owner,
-    /// For when several are posted in one go.
-    room: Opaque<rdma_bindings::rdma_helper_room>,
     request: W,
     then: F,
 }
@@ -120,24 +116,6 @@ impl<W, F> NotPosted<W, F> {
     }
 }
 
-/// A request that a queue can post.
-pub(crate) trait Posted {
-    /// Returns the structure to post.
-    fn raw(&self) -> RawWr;
-}
-
-impl<K> Posted for WorkRequest<K> {
-    fn raw(&self) -> RawWr {
-        WorkRequest::raw(self)
-    }
-}
-
-impl<K> Posted for Receive<K> {
-    fn raw(&self) -> RawWr {
-        Receive::raw(self)
-    }
-}
-
 impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     /// Creates a request. Does not sleep if `flags` do not allow it.
     ///
@@ -156,7 +134,6 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
             // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given
             // away, once.
             owner: unsafe { Owner::new(Self::ended) },
-            room: Opaque::uninit(),
             request,
             then,
         };
@@ -201,95 +178,47 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     }
 }
 
-/// Posts a request. Any context.
+/// Posts a request by `post`, which gets the request and its `cqe`. After an error the request was
+/// not posted, and no other task may complete it. Any context.
 ///
 /// # Safety
 ///
-/// `qp` must be valid, and its completions must end before `queue` is freed.
-pub(super) unsafe fn post<W: Posted, F>(
-    qp: *mut rdma_bindings::ib_qp,
+/// The requirements of [`Outstanding::post`] for `post`, but for the owner. `post` may use the request
+/// until it is posted.
+pub(crate) unsafe fn post<W, F, T>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
-) -> Result<(), NotPosted<W, F>> {
-    give(queue, request, |given, credit, owner, raw, _room| {
-        // SAFETY: `qp` is valid by the function's contract. The box, which owns the memory of the
-        // request, is freed by the handler of its completion.
-        unsafe { given.post(qp, credit, owner, raw) }
-    })
-}
-
-/// The room of a request to be posted in a chain, and its `cqe`.
-pub(crate) type PreparedWr = (
-    NonNull<rdma_bindings::rdma_helper_room>,
-    NonNull<rdma_bindings::ib_cqe>,
-);
-
-/// Prepares a request for posting in a chain, and returns its room.
-///
-/// # Safety
-///
-/// - The caller must post the room, or [refuse](Outstanding::refuse) it.
-/// - If it is posted, `queue` must stay valid until its completions have been handled.
-pub(crate) unsafe fn stage<W: Posted, F>(
-    queue: &Outstanding,
-    request: KBox<Request<W, F>>,
-) -> Result<PreparedWr, NotPosted<W, F>> {
-    let mut staged = (NonNull::dangling(), NonNull::dangling());
-    give(queue, request, |queue, credit, owner, raw, room| {
-        // SAFETY: `owner` is part of the box, which is freed by the handler of its completion.
-        let cqe = unsafe { queue.reserve(credit, owner) }.ok_or(EBUSY)?;
-        // SAFETY: The box owns `room` and the memory of the request. It is freed by the handler of
-        // the completion. `queue`, which owns `cqe`, outlives that by the function's contract.
-        let filled = unsafe { raw.fill(room.as_ptr(), cqe) };
-        match (filled, NonNull::new(cqe)) {
-            (Ok(()), Some(cqe)) => {
-                staged = (room, cqe);
-                Ok(())
-            }
-            (filled, _) => {
-                // SAFETY: Just reserved, and nothing was posted with it.
-                unsafe { Outstanding::unreserve(cqe) };
-                filled.and(Err(EINVAL))
-            }
-        }
-    })?;
-    Ok(staged)
-}
-
-/// Hands a request to `post`. After an error no other task may complete the request.
-fn give<W: Posted, F>(
-    queue: &Outstanding,
-    request: KBox<Request<W, F>>,
-    post: impl FnOnce(
-        &Outstanding,
-        &Credit<'_>,
-        NonNull<Owner>,
-        RawWr,
-        NonNull<rdma_bindings::rdma_helper_room>,
-    ) -> Result,
-) -> Result<(), NotPosted<W, F>> {
-    let refused = |error, request| Err(NotPosted { error, request });
+    post: impl FnOnce(*mut W, *mut rdma_bindings::ib_cqe) -> Result<T>,
+) -> Result<T, NotPosted<W, F>> {
     if queue.broken().is_some() {
-        return refused(errno::enotconn(), request);
+        let error = errno::enotconn();
+        return Err(NotPosted { error, request });
     }
     let Some(credit) = queue.credits().try_take() else {
-        return refused(EAGAIN, request);
+        let error = EAGAIN;
+        return Err(NotPosted { error, request });
     };
     let request = KBox::into_raw(request);
-    // SAFETY: `request` comes from a box, so it is there, and so are its members.
-    let (raw, owner, room) = unsafe {
+    // SAFETY: `request` comes from a box, so it is valid, and so are its members.
+    let (wr, owner) = unsafe {
         (
-            (*request).request.raw(),
+            &raw mut (*request).request,
             NonNull::new_unchecked(&raw mut (*request).owner),
-            NonNull::new_unchecked((*request).room.get()),
         )
     };
-    if let Err(error) = post(queue, &credit, owner, raw, room) {
-        // SAFETY: The request was not given away, so nobody is told, and the box is ours again.
-        return refused(error, unsafe { KBox::from_raw(request) });
+    // SAFETY: `owner` is a member of the box, which `Request::ended` frees when it is notified. `post`
+    // meets the other requirements by the function's contract.
+    match unsafe { queue.post(&credit, owner, |cqe| post(wr, cqe)) } {
+        Ok(posted) => {
+            credit.keep();
+            Ok(posted)
+        }
+        Err(error) => {
+            // SAFETY: The request was not posted, so `Request::ended` does not free the box.
+            let request = unsafe { KBox::from_raw(request) };
+            Err(NotPosted { error, request })
+        }
     }
-    credit.keep();
-    Ok(())
 }
 
 impl Qp<ReadyToSend> {
@@ -311,9 +240,10 @@ impl<S> Qp<S> {
         if let Err(error) = self.check_inline(&request) {
             return Err(NotPosted { error, request });
         }
-        // SAFETY: The queue pair is there as long as `self`; its completions end before what it
-        // holds of its requests goes.
-        unsafe { post(self.as_raw(), self.sends(), request) }
+        let qp = self.as_raw();
+        // SAFETY: `wr` is valid until it is posted, by the contract of `post`. `qp` is valid as long as
+        // `self`, which frees `sends` after its completions. The box owns the memory of the request.
+        unsafe { post(self.sends(), request, |wr, cqe| (*wr).copy(cqe)?.post(qp)) }
     }
 }
 
@@ -346,9 +276,15 @@ impl<S: Receives> Qp<S> {
         &self,
         request: KBox<Request<Receive<K>, F>>,
     ) -> Result<(), NotPosted<Receive<K>, F>> {
-        // SAFETY: The queue pair is there as long as `self`; its completions end before what it
-        // holds of its requests goes.
-        unsafe { post(self.as_raw(), self.receives(), request) }
+        let qp = self.as_raw();
+        let receive = |wr: *mut Receive<K>, cqe| {
+            // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
+            let mut copy = unsafe { (*wr).copy(cqe) }?;
+            // SAFETY: `qp` is valid as long as `self`. The box owns the memory of the request.
+            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &mut copy) })
+        };
+        // SAFETY: `self` frees `receives` after the completions of its queue pair.
+        unsafe { post(self.receives(), request, receive) }
     }
 }
 
@@ -358,16 +294,15 @@ impl Srq {
         &self,
         request: KBox<Request<Receive<K>, F>>,
     ) -> Result<(), NotPosted<Receive<K>, F>> {
-        give(self.queue(), request, |queue, credit, owner, raw, _room| {
-            // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
-            let cqe = unsafe { queue.reserve(credit, owner) }.ok_or(EBUSY)?;
-            // SAFETY: The queue is there as long as `self`, and each queue pair that shares it has a
-            // reference. The slot is `queue`'s, which all their completion queues keep; what the
-            // request refers to stays in the box.
-            unsafe { raw.post_shared(self.as_raw(), cqe) }.inspect_err(|_| {
-                // SAFETY: Just reserved, and nothing was posted with it.
-                unsafe { Outstanding::unreserve(cqe) }
-            })
-        })
+        let srq = self.as_raw();
+        let receive = |wr: *mut Receive<K>, cqe| {
+            // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
+            let mut copy = unsafe { (*wr).copy(cqe) }?;
+            // SAFETY: `srq` is valid as long as `self`, of which each queue pair that shares it has a
+            // reference. The box owns the memory of the request.
+            to_result(unsafe { rdma_bindings::rdma_helper_post_srq_recv(srq, &mut copy) })
+        };
+        // SAFETY: All completion queues of queue pairs that share `self` keep its slots.
+        unsafe { post(self.queue(), request, receive) }
     }
 }

@@ -12,12 +12,9 @@
 //!
 //! The first ones tell of an error only, so all have ended when the last invalidation has.
 
-use core::{
-    mem::{
-        self,
-        MaybeUninit, //
-    },
-    ptr::NonNull, //
+use core::mem::{
+    self,
+    MaybeUninit, //
 };
 use kernel::{
     bindings,
@@ -65,6 +62,7 @@ use crate::{
     },
     wr::{
         Remote,
+        SendWr,
         WorkRequest, //
     }, //
 };
@@ -267,11 +265,7 @@ impl InFlight<Sink> {
             Request::new(request, SinkHandler { sink, step, then }, GFP_ATOMIC)
         };
         for (index, region) in sink.regions.iter().enumerate() {
-            // INVARIANT: `raw` refers to a region of the sink, which is kept.
-            let register = WorkRequest::new(b::ib_wr_opcode_IB_WR_REG_MR, self.lend(), |raw, _| {
-                raw.mr = NonNull::new(region.mr.as_raw());
-                raw.access = region.mr.access().into();
-            });
+            let register = WorkRequest::new(SendWr::register(&region.mr), self.lend());
             let pushed = chain.push_unsignaled(request(Step::Register(index), register)?);
             pushed.map_err(|not| not.error)?;
             region.standing.store(GIVEN, Release);
@@ -286,7 +280,8 @@ impl InFlight<Sink> {
         pushed.map_err(|not| not.error)?;
         for (index, region) in sink.regions.iter().enumerate() {
             // Behind the read's end, which the device doesn't wait for by itself.
-            let invalidate = WorkRequest::invalidate_key(self.lend(), region.mr.rkey()).fenced();
+            let invalidate = SendWr::invalidate(region.mr.rkey());
+            let invalidate = WorkRequest::new(invalidate, self.lend()).fenced();
             let request = request(Step::Invalidate(index), invalidate)?;
             let pushed = match index + 1 == sink.regions.len() {
                 true => chain.push(request),

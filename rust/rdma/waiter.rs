@@ -29,7 +29,6 @@ use crate::{
         Outstanding,
         Owner, //
     },
-    raw_wr::Post,
     wc::{
         WcStatus,
         WrError, //
@@ -82,25 +81,24 @@ impl<'a> Waiter<'a> {
         unsafe { NonNull::new_unchecked(&raw mut (*this.as_ptr()).owner) }
     }
 
-    /// Posts a request. Doesn't sleep.
+    /// Posts a request by `post`, which gets its `cqe`. Does not sleep.
     ///
     /// # Safety
     ///
-    /// - `qp` must be there, and not be destroyed before the request is posted; its completions
-    ///   must end before the queue goes.
+    /// - The requirements of [`Outstanding::post`] for `post`.
     /// - The memory of the request must stay valid until the request has completed or the queue
-    ///   pair is destroyed.
-    /// - The waiter must not go before [`Waiter::is_over`], [`Waiter::begin_wait`] or what that was given has said
-    ///   that all requests have ended, or [`Waiter::give_up`] has been called.
+    ///   pair has been destroyed.
+    /// - The waiter must stay valid until [`Waiter::is_over`], [`Waiter::begin_wait`] or the completion
+    ///   that it was given has reported the end of all requests, or [`Waiter::give_up`] has returned.
+    #[inline]
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
-        qp: *mut rdma_bindings::ib_qp,
         credit: &Credit<'_>,
-        request: impl Post,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
     ) -> Result<(), WrError> {
-        // SAFETY: `qp`, the waiter and the memory of the request stay valid until it completes by
-        // the function's contract.
-        self.counted(|owner| unsafe { self.queue.post(qp, credit, owner, request) })
+        // SAFETY: `post` meets the requirements, and the waiter is valid until it completes, by the
+        // function's contract.
+        self.counted(|owner| unsafe { self.queue.post(credit, owner, post) })
     }
 
     /// Posts the request that drains the queue, which needs no credit. Does not sleep.
@@ -110,12 +108,11 @@ impl<'a> Waiter<'a> {
     /// The requirements of [`Waiter::post`].
     pub(crate) unsafe fn post_last(
         self: Pin<&Self>,
-        qp: *mut rdma_bindings::ib_qp,
-        request: impl Post,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
     ) -> Result<(), WrError> {
-        // SAFETY: `qp`, the waiter and the memory of the request stay valid until it completes by
-        // the function's contract.
-        self.counted(|owner| unsafe { self.queue.post_last(qp, owner, request) })
+        // SAFETY: `post` meets the requirements, and the waiter is valid until it completes, by the
+        // function's contract.
+        self.counted(|owner| unsafe { self.queue.post_last(owner, post) })
     }
 
     /// Posts a request that is counted, unless it isn't posted.
@@ -137,7 +134,10 @@ impl<'a> Waiter<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Waiter::post`].
+    /// - `qp` must be valid, and its completions must end before the queue is freed.
+    /// - The regions of the requests must stay valid until the requests have completed or the queue
+    ///   pair has been destroyed.
+    /// - The waiter must stay valid as for [`Waiter::post`].
     pub(crate) unsafe fn post_together(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,

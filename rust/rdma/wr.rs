@@ -2,27 +2,31 @@
 
 //! Work requests, and the owners of their memory.
 
-use kernel::prelude::*;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
-use core::ptr::NonNull;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 
 use rdma_bindings as b;
 
 use crate::{
     gather::Gather,
-    in_flight::StableRef,
     mr::PreparedMr,
-    raw_wr::RawWr,
     sg::DmaList, //
     small_vec::SmallVec,
 };
 
-/// A request for a send queue, not yet posted, with what keeps the things there that it refers to.
+/// A request for a send queue that is not posted, with the owner of its memory.
 ///
 /// # Invariants
 ///
-/// The memory of `raw` and `segments` is valid as long as `kept`. If `raw` is inline, only until it
-/// has been posted.
+/// The region of `wr` and the memory of `segments` are valid as long as `kept`. If `wr` is inline,
+/// only the driver reads the memory, while the request is being posted.
 ///
 /// # Examples
 ///
@@ -33,12 +37,86 @@ use crate::{
 /// let write = WorkRequest::write(memory, Remote { address, key }).fenced();
 /// ```
 pub struct WorkRequest<K> {
-    raw: RawWr,
+    wr: SendWr,
     segments: SmallVec<b::ib_sge>,
     kept: K,
 }
 
-/// A request for a receive queue, not yet posted, with what keeps its memory there.
+/// The C structure of a send request: a `struct ib_send_wr`, or the structure that begins with one.
+///
+/// # Invariants
+///
+/// All bytes are initialized, so each member of the union has a valid value.
+pub(crate) struct SendWr(b::rdma_helper_send_wr);
+
+// SAFETY: Any task may post a request. The pointers are not dereferenced here.
+unsafe impl Send for SendWr {}
+
+// SAFETY: Shared references give access to numbers only.
+unsafe impl Sync for SendWr {}
+
+impl SendWr {
+    /// Creates a request without memory.
+    fn new(opcode: b::ib_wr_opcode) -> Self {
+        // INVARIANT: The default is zero in all bytes.
+        let mut this = Self(Default::default());
+        this.send_mut().opcode = opcode;
+        this
+    }
+
+    /// Creates a request that registers a region with its key.
+    pub(crate) fn register<L: DmaList>(mr: &PreparedMr<L>) -> Self {
+        let mut this = Self::new(b::ib_wr_opcode_IB_WR_REG_MR);
+        // SAFETY: Each member of the union is valid by the type invariant.
+        let reg = unsafe { this.0.reg.as_mut() };
+        (reg.mr, reg.key) = (mr.as_raw(), mr.rkey());
+        let access: u32 = mr.access().into();
+        reg.access = c_int::from_ne_bytes(access.to_ne_bytes());
+        this
+    }
+
+    /// Creates a request that invalidates the region with this key.
+    pub(crate) fn invalidate(key: u32) -> Self {
+        let mut this = Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV);
+        this.send_mut().ex.bindgen_union_field = key;
+        this
+    }
+
+    fn send(&self) -> &b::ib_send_wr {
+        // SAFETY: Each member of the union is valid by the type invariant.
+        unsafe { self.0.send.as_ref() }
+    }
+
+    fn send_mut(&mut self) -> &mut b::ib_send_wr {
+        // SAFETY: Each member of the union is valid by the type invariant.
+        unsafe { self.0.send.as_mut() }
+    }
+
+    fn rdma_mut(&mut self) -> &mut b::ib_rdma_wr {
+        // SAFETY: Each member of the union is valid by the type invariant.
+        unsafe { self.0.rdma.as_mut() }
+    }
+
+    fn atomic_mut(&mut self) -> &mut b::ib_atomic_wr {
+        // SAFETY: Each member of the union is valid by the type invariant.
+        unsafe { self.0.atomic.as_mut() }
+    }
+
+    /// Posts the request. After an error, it was not posted. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - `qp` must be valid until the request has completed or the queue pair has been destroyed.
+    ///   Until then, the region and the memory of the request must stay valid.
+    /// - The `cqe` of the request must stay valid as long, and until its callback has returned.
+    pub(crate) unsafe fn post(mut self, qp: *mut b::ib_qp) -> Result {
+        // SAFETY: `qp`, the `cqe` and the memory of the request are valid by the function's
+        // contract. The driver does not use the structure after the call.
+        to_result(unsafe { b::rdma_helper_post_send(qp, self.send_mut()) })
+    }
+}
+
+/// A request for a receive queue that is not posted, with the owner of its memory.
 ///
 /// # Invariants
 ///
@@ -58,42 +136,20 @@ pub struct Remote {
 }
 
 /// The flag of requests whose bytes the driver copies.
-const INLINE: u32 = b::ib_send_flags_IB_SEND_INLINE.unsigned_abs();
+const INLINE: b::ib_send_flags = b::ib_send_flags_IB_SEND_INLINE;
 
 /// The length of what atomic operations go to, in bytes; its address is a multiple of that.
 const ATOMIC: u64 = 8;
 
 impl<K> WorkRequest<K> {
-    /// Creates a request whose memory `kept` owns.
-    pub(crate) fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
-        let mut raw = RawWr {
-            opcode,
-            ..Default::default()
-        };
-        fill(&mut raw, &kept);
+    /// Creates a request without memory. `kept` owns the region that the request names, if any.
+    pub(crate) fn new(wr: SendWr, kept: K) -> Self {
+        // INVARIANT: There are no segments, and `kept` owns the region.
         Self {
-            raw,
+            wr,
             segments: SmallVec::new(),
             kept,
         }
-    }
-
-    /// Makes a region valid.
-    pub(crate) fn register<L: DmaList>(mr: K) -> Self
-    where
-        K: StableRef<PreparedMr<L>>,
-    {
-        // INVARIANT: `raw` refers to the region, which is kept.
-        Self::new(b::ib_wr_opcode_IB_WR_REG_MR, mr, |raw, mr| {
-            raw.mr = NonNull::new(mr.get().as_raw());
-            raw.access = mr.get().access().into();
-        })
-    }
-
-    /// Makes the region with this key invalid, which is there as long as `kept`.
-    pub(crate) fn invalidate_key(kept: K, key: u32) -> Self {
-        // INVARIANT: `raw` refers to nothing but by a key.
-        Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV, kept, |raw, _| raw.ex = key)
     }
 
     /// Sends memory to the peer.
@@ -110,7 +166,7 @@ impl<K> WorkRequest<K> {
     /// completion.
     pub fn send_with_inv(memory: Gather<K>, key: u32) -> Self {
         let mut this = Self::transfer(b::ib_wr_opcode_IB_WR_SEND_WITH_INV, memory);
-        this.raw.ex = key;
+        this.wr.send_mut().ex.bindgen_union_field = key;
         this
     }
 
@@ -140,8 +196,9 @@ impl<K> WorkRequest<K> {
         // INVARIANT: `kept` owns the memory of `segments`: only `Sink` calls this, with its own
         // segments.
         Self {
+            wr: SendWr::new(b::ib_wr_opcode_IB_WR_RDMA_READ),
             segments,
-            ..Self::new(b::ib_wr_opcode_IB_WR_RDMA_READ, kept, |_, _| ())
+            kept,
         }
         .at(from)
     }
@@ -161,7 +218,8 @@ impl<K> WorkRequest<K> {
     ) -> Result<Self> {
         let opcode = b::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP;
         let mut this = Self::atomic(opcode, memory, at)?;
-        (this.raw.compare_add, this.raw.swap) = (expected, new);
+        let wr = this.wr.atomic_mut();
+        (wr.compare_add, wr.swap) = (expected, new);
         Ok(this)
     }
 
@@ -174,7 +232,7 @@ impl<K> WorkRequest<K> {
     pub fn fetch_and_add(memory: Gather<K>, at: Remote, by: u64) -> Result<Self> {
         let opcode = b::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         let mut this = Self::atomic(opcode, memory, at)?;
-        this.raw.compare_add = by;
+        this.wr.atomic_mut().compare_add = by;
         Ok(this)
     }
 
@@ -189,52 +247,65 @@ impl<K> WorkRequest<K> {
     }
 
     fn transfer(opcode: b::ib_wr_opcode, memory: Gather<K>) -> Self {
-        let flags = if memory.is_inline() { INLINE } else { 0 };
-        let (segments, kept) = memory.into_parts();
-        // INVARIANT: The segments refer to what is kept.
-        Self {
-            raw: RawWr {
-                opcode,
-                flags,
-                ..Default::default()
-            },
-            segments,
-            kept,
+        let mut wr = SendWr::new(opcode);
+        if memory.is_inline() {
+            wr.send_mut().send_flags = INLINE;
         }
+        let (segments, kept) = memory.into_parts();
+        // INVARIANT: `kept` owns the memory of the segments.
+        Self { wr, segments, kept }
     }
 
     fn atomic(opcode: b::ib_wr_opcode, memory: Gather<K>, at: Remote) -> Result<Self> {
         check_written(&memory)?;
         check_atomic(memory.bytes(), memory.segments().len(), at)?;
-        Ok(Self::transfer(opcode, memory).at(at))
+        let mut this = Self::transfer(opcode, memory);
+        let wr = this.wr.atomic_mut();
+        (wr.remote_addr, wr.rkey) = (at.address, at.key);
+        Ok(this)
     }
 
     fn at(mut self, remote: Remote) -> Self {
-        (self.raw.remote_address, self.raw.rkey) = (remote.address, remote.key);
+        let wr = self.wr.rdma_mut();
+        (wr.remote_addr, wr.rkey) = (remote.address, remote.key);
         self
     }
 
     fn with_imm(mut self, imm: u32) -> Self {
-        self.raw.ex = imm.to_be();
+        self.wr.send_mut().ex.bindgen_union_field = imm.to_be();
         self
     }
 
     fn with_flag(mut self, flag: b::ib_send_flags) -> Self {
-        self.raw.flags |= flag.unsigned_abs();
+        self.wr.send_mut().send_flags |= flag;
         self
     }
 
-    /// Returns the structure to post, valid as long as `self` is not moved.
-    pub(crate) fn raw(&self) -> RawWr {
-        RawWr {
-            segments: &self.segments[..],
-            ..self.raw
-        }
+    /// Completes the C structure for posting: signaled, not linked, with `cqe`. It refers to `self`, and
+    /// is valid until `self` is moved or dropped.
+    pub(crate) fn fill(&mut self, cqe: *mut b::ib_cqe) -> Result<NonNull<b::rdma_helper_send_wr>> {
+        let send = self.wr.send_mut();
+        send.next = null_mut();
+        send.send_flags |= b::ib_send_flags_IB_SEND_SIGNALED;
+        send.sg_list = self.segments.as_ptr().cast_mut();
+        send.num_sge = self.segments.len().try_into()?;
+        // SAFETY: `wr_cqe` is the member that kernel users set.
+        *unsafe { send.__bindgen_anon_1.wr_cqe.as_mut() } = cqe;
+        Ok(NonNull::from(&mut self.wr.0))
+    }
+
+    /// Returns a copy of the C structure for posting, as [`fill`](Self::fill). The request can complete,
+    /// and be freed, before the driver has returned: rxe reads `next` last.
+    pub(crate) fn copy(&mut self, cqe: *mut b::ib_cqe) -> Result<SendWr> {
+        let filled = self.fill(cqe)?;
+        // SAFETY: `filled` points to the structure in `self`.
+        // INVARIANT: It is a copy of an initialized structure.
+        Ok(SendWr(unsafe { filled.read() }))
     }
 
     /// Returns how many bytes the driver has to copy, at addresses that mean nothing to a device.
     pub(crate) fn inline_bytes(&self) -> u32 {
-        match self.raw.flags & INLINE {
+        match self.wr.send().send_flags & INLINE {
             0 => 0,
             _ => self.segments.iter().map(|segment| segment.length).sum(),
         }
@@ -249,8 +320,7 @@ impl<K> WorkRequest<K> {
 impl WorkRequest<()> {
     /// Creates a write of no bytes, which needs no key of the peer, like that of `__ib_drain_sq()`.
     pub(crate) fn empty() -> Self {
-        // INVARIANT: It refers to nothing.
-        Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, ()| ())
+        Self::new(SendWr::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE), ())
     }
 }
 
@@ -267,13 +337,17 @@ impl<K> Receive<K> {
         Ok(Self { segments, kept })
     }
 
-    /// Returns the structure to post, valid as long as `self` is not moved.
-    pub(crate) fn raw(&self) -> RawWr {
-        RawWr {
-            receive: true,
-            segments: &self.segments[..],
+    /// Returns the C structure to post. It refers to `self`, and is valid until `self` is moved or
+    /// dropped.
+    pub(crate) fn copy(&mut self, cqe: *mut b::ib_cqe) -> Result<b::ib_recv_wr> {
+        let mut wr = b::ib_recv_wr {
+            sg_list: self.segments.as_ptr().cast_mut(),
+            num_sge: self.segments.len().try_into()?,
             ..Default::default()
-        }
+        };
+        // SAFETY: `wr_cqe` is the member that kernel users set.
+        *unsafe { wr.__bindgen_anon_1.wr_cqe.as_mut() } = cqe;
+        Ok(wr)
     }
 
     /// Returns the owner of the memory, after the request has completed.
@@ -316,26 +390,46 @@ mod tests {
     #[test]
     fn what_is_asked_for() {
         let none = Gather::none;
-        let raw = WorkRequest::send_with_imm(none(), 0x0102_0304).raw();
-        assert_eq!(raw.opcode, b::ib_wr_opcode_IB_WR_SEND_WITH_IMM);
-        assert_eq!(raw.ex.to_ne_bytes(), [1, 2, 3, 4]);
-        let raw = WorkRequest::send_with_inv(none(), 7)
-            .solicited()
-            .fenced()
-            .raw();
-        assert_eq!((raw.ex, raw.flags), (7, 4 | 1));
+        let mut request = WorkRequest::send_with_imm(none(), 0x0102_0304);
+        let send = request.wr.send_mut();
+        assert_eq!(send.opcode, b::ib_wr_opcode_IB_WR_SEND_WITH_IMM);
+        assert_eq!(send.ex.bindgen_union_field.to_ne_bytes(), [1, 2, 3, 4]);
+        let request = WorkRequest::send_with_inv(none(), 7).solicited().fenced();
+        let send = request.wr.send();
+        assert_eq!((send.ex.bindgen_union_field, send.send_flags), (7, 4 | 1));
         let to = Remote { address: 9, key: 5 };
-        let raw = WorkRequest::write_with_imm(none(), to, 1).raw();
-        assert_eq!((raw.remote_address, raw.rkey), (9, 5));
+        let mut request = WorkRequest::write_with_imm(none(), to, 1);
+        let wr = request.wr.rdma_mut();
+        assert_eq!((wr.remote_addr, wr.rkey), (9, 5));
         assert!(WorkRequest::fetch_and_add(none(), to, 1).is_err());
-        assert!(Receive::new(none()).is_ok_and(|it| it.raw().receive));
+        assert!(Receive::new(none()).is_ok());
         let bytes = || KVec::from_elem(0, 3, GFP_KERNEL).map(|bytes| Gather::inline(bytes, 3));
         if let Ok(bytes) = bytes() {
             let request = WorkRequest::send(bytes);
-            assert_eq!((request.raw().flags, request.inline_bytes()), (8, 3));
+            assert_eq!(
+                (request.wr.send().send_flags, request.inline_bytes()),
+                (8, 3)
+            );
         }
         if let Ok(bytes) = bytes() {
             assert!(WorkRequest::read(bytes, to).is_err_and(|e| e == EACCES));
         }
+    }
+
+    #[test]
+    fn a_request_is_posted_again_as_at_first() -> Result {
+        let mut request = WorkRequest::send(Gather::none()).fenced();
+        let mut cqe = b::ib_cqe { done: None };
+        let first = request.fill(&mut cqe)?.cast::<b::ib_send_wr>();
+        // SAFETY: `first` points to the structure in `request`.
+        unsafe {
+            // As in an unsignaled request of a chain.
+            (*first.as_ptr()).next = first.as_ptr();
+            (*first.as_ptr()).send_flags = b::ib_send_flags_IB_SEND_FENCE;
+        }
+        let copy = request.copy(&mut cqe)?;
+        assert!(copy.send().next.is_null());
+        assert_eq!((copy.send().send_flags, copy.send().num_sge), (1 | 2, 0));
+        Ok(())
     }
 }

@@ -116,7 +116,9 @@ impl<'a> WrBatch<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`RawWr::post`](crate::raw_wr::RawWr::post), for each of them.
+    /// - `qp` must be valid until the requests have completed or the queue pair has been destroyed.
+    ///   Until then, the regions must stay valid.
+    /// - `quiet` and `last` must stay valid as long, and until their callbacks have returned.
     pub(crate) unsafe fn post(
         &self,
         qp: *mut b::ib_qp,

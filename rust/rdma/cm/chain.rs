@@ -20,7 +20,7 @@ use crate::{
     errno,
     outstanding::Outstanding,
     request::{
-        stage,
+        post,
         NotPosted,
         Request, //
     },
@@ -35,8 +35,9 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `first` is null, or the head of a list of rooms up to `last`. The request of each room has a
-/// slot of the endpoint's send queue, and was neither posted nor refused.
+/// `first` is null, or the head of a list of requests up to `last`. Each of them begins a
+/// `union rdma_helper_send_wr`, has a slot of the endpoint's send queue, and was neither posted nor
+/// refused.
 ///
 /// # Examples
 ///
@@ -50,8 +51,8 @@ use crate::{
 /// ```
 pub struct Chain {
     endpoint: Arc<Endpoint>,
-    first: *mut b::rdma_helper_room,
-    last: *mut b::rdma_helper_room,
+    first: *mut b::ib_send_wr,
+    last: *mut b::ib_send_wr,
     tail: Option<Tail>,
 }
 
@@ -166,12 +167,11 @@ impl Chain {
             return self.push(request);
         }
         let last = self.add(request)?;
-        // SAFETY: `last` has just been given a slot, and is not posted yet. Its room is
-        // `self.last`, valid until it is posted. `before.last` is unsignaled and has a slot by the
-        // invariant of `Tail`.
+        // SAFETY: `last` is the `cqe` of the request `self.last`, which has a slot and is valid until it
+        // is posted. `before.last` is unsignaled and has a slot by the invariant of `Tail`.
         unsafe {
             Outstanding::silence(last.as_ptr());
-            b::rdma_helper_signal(self.last, false);
+            (*self.last).send_flags &= !b::ib_send_flags_IB_SEND_SIGNALED;
             if let Some(before) = self.tail.take() {
                 Outstanding::follow(last.as_ptr(), before.last.as_ptr());
             }
@@ -192,20 +192,35 @@ impl Chain {
             return Err(NotPosted { error, request });
         }
         let queue = self.endpoint.qp().sends();
+        let fill = |wr: *mut WorkRequest<K>, cqe| {
+            // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
+            let filled = unsafe { (*wr).fill(cqe) }?;
+            Ok((filled, NonNull::new(cqe).ok_or(EINVAL)?))
+        };
         // SAFETY: The request is posted or refused at the end of the chain. `self.endpoint` keeps
         // the queue valid until all completions have been handled.
-        let (room, cqe) = unsafe { stage(queue, request) }?;
-        let room = room.as_ptr();
-        // INVARIANT: The request of `room` has a slot, and is the last one.
-        if self.first.is_null() {
-            self.first = room;
-        } else {
-            // SAFETY: `self.last` is the last room of the list by the type invariant, and `room`
-            // was returned by `stage`.
-            unsafe { b::rdma_helper_link(self.last, room) };
-        }
-        self.last = room;
+        let (wr, cqe) = unsafe { post(queue, request, fill) }?;
+        let wr = wr.as_ptr().cast();
+        // SAFETY: `wr` is a request that is not posted yet.
+        unsafe { self.link(wr) };
+        // INVARIANT: `wr` has a slot, and is the last request.
+        self.last = wr;
         Ok(cqe)
+    }
+
+    /// Links a request behind the last one.
+    ///
+    /// # Safety
+    ///
+    /// `wr` must be a request that is not posted and has a slot of the endpoint's send queue.
+    unsafe fn link(&mut self, wr: *mut b::ib_send_wr) {
+        // INVARIANT: `wr` is valid by the function's contract. The caller sets `last`.
+        if self.first.is_null() {
+            self.first = wr;
+        } else {
+            // SAFETY: `self.last` is the last request of the list by the type invariant.
+            unsafe { (*self.last).next = wr };
+        }
     }
 
     /// Appends the requests of another chain. If that has another endpoint, its requests are
@@ -219,18 +234,14 @@ impl Chain {
             // `tail.last` by that of `Tail`. `other.first` is posted after the tail, and nothing
             // else follows the tail, which was taken.
             unsafe {
-                Outstanding::follow(b::rdma_helper_cqe(other.first), tail.last.as_ptr());
+                Outstanding::follow(cqe_of(other.first), tail.last.as_ptr());
             }
         }
         self.tail = other.tail.take();
         // INVARIANT: The other requests follow the last one, and belong to this chain only.
-        if self.first.is_null() {
-            self.first = other.first;
-        } else {
-            // SAFETY: `self.last` and `other.first` are rooms of unposted requests by the type
-            // invariants.
-            unsafe { b::rdma_helper_link(self.last, other.first) };
-        }
+        // SAFETY: `other.first` is a request that is not posted, of the same endpoint, by the type
+        // invariant.
+        unsafe { self.link(other.first) };
         self.last = other.last;
         other.first = null_mut();
     }
@@ -260,8 +271,8 @@ impl Chain {
         let qp = self.endpoint.qp().as_raw();
         let mut bad = null_mut();
         // SAFETY: `qp` is valid as long as `self.endpoint`. `self.first` heads a list of unposted
-        // requests. They are not freed before they complete. Their rooms are not used after a
-        // successful post.
+        // requests. They are not freed before they complete. They are not used after a successful
+        // post.
         let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
         // INVARIANT: The posted requests are no longer in the list.
         self.first = if posted.is_ok() { null_mut() } else { bad };
@@ -274,21 +285,27 @@ impl Chain {
     /// Completes the requests of the chain with `error`.
     fn refuse(&mut self, error: Error) {
         while !self.first.is_null() {
-            // SAFETY: `self.first` is a room of a request with a slot of the endpoint's queue by
-            // the type invariant. The next room is read before `refuse` frees this one.
+            // SAFETY: `self.first` is a request with a slot of the endpoint's queue by the type
+            // invariant. `next` is read before `refuse` frees the request.
             unsafe {
-                let (room, last) = (self.first, self.first == self.last);
-                let cqe = b::rdma_helper_cqe(room);
+                let (wr, last) = (self.first, self.first == self.last);
+                let cqe = cqe_of(wr);
                 // INVARIANT: The remaining requests are unposted.
-                self.first = if last {
-                    null_mut()
-                } else {
-                    b::rdma_helper_next(room)
-                };
+                self.first = if last { null_mut() } else { (*wr).next };
                 Outstanding::refuse(cqe, error);
             }
         }
     }
+}
+
+/// Returns the `cqe` of a request.
+///
+/// # Safety
+///
+/// `wr` must be a request that was filled and is not posted.
+unsafe fn cqe_of(wr: *mut b::ib_send_wr) -> *mut b::ib_cqe {
+    // SAFETY: `wr` is valid by the function's contract, and `wr_cqe` is the member that was filled.
+    unsafe { *(*wr).__bindgen_anon_1.wr_cqe.as_ref() }
 }
 
 impl Drop for Chain {

@@ -18,7 +18,6 @@ use crate::{
         FastMr,
         Kind, //
     },
-    raw_wr::InvWr,
     sg::{
         Run,
         SgBuilder, //
@@ -75,8 +74,7 @@ impl LocalQp {
         let mut invalidated = Err(WrError::Post(errno::eopnotsupp()));
         let registered = self.register_all(SmallVec::one(prepared), |mr| {
             if device.has_local_inv() {
-                // SAFETY: The request refers to nothing: it names a key.
-                invalidated = unsafe { self.run_one(InvWr { key: mr.rkey() }) };
+                invalidated = self.invalidate_key(mr.rkey());
             }
             *kept = mr.deregister().is_err();
         });

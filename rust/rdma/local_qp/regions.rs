@@ -2,12 +2,17 @@
 
 //! The operations of a queue pair on regions, many in one go.
 
-use kernel::prelude::*;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 use core::ops::{
     Deref,
     DerefMut, //
 };
+
+use rdma_bindings as b;
 
 use super::LocalQp;
 use crate::{
@@ -19,10 +24,6 @@ use crate::{
         RefreshError,
         RegisterError,
         ValidMr, //
-    },
-    raw_wr::{
-        InvWr,
-        RegWr, //
     },
     sg::DmaList,
     small_vec::SmallVec,
@@ -68,12 +69,12 @@ impl LocalQp {
         }
         match mrs {
             [one] => {
-                let request = RegWr {
-                    mr: one.as_raw(),
-                    access: one.access().into(),
-                };
-                // SAFETY: The region is borrowed for longer than the call; `undo()` leaks it if the request is lost.
-                unsafe { self.run_one(request) }
+                let (mr, access) = (one.as_raw(), one.access().into());
+                // SAFETY: `qp` and `cqe` are valid until the request has completed. The region is borrowed for
+                // longer than the call. If the request is lost, `undo()` leaks the region.
+                unsafe {
+                    self.run_one(|qp, cqe| to_result(b::rdma_helper_post_reg(qp, mr, access, cqe)))
+                }
             }
             _ => self.run_together(mrs.iter().map(RegionWr::register)),
         }
@@ -155,14 +156,20 @@ impl LocalQp {
         fence.invalidates_on(self.pd().device()) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
     }
 
+    /// Invalidates the region with this key, and waits. Sleeps, uninterruptibly.
+    pub(super) fn invalidate_key(&self, key: u32) -> Result<(), WrError> {
+        // SAFETY: `qp` and `cqe` are valid until the request has completed. The request refers to no
+        // memory: it names a key.
+        unsafe { self.run_one(|qp, cqe| to_result(b::rdma_helper_post_inv(qp, key, cqe))) }
+    }
+
     /// Invalidates regions, if that is a fence. After an error nothing is known of any of them.
     fn invalidate(&self, mrs: &[ValidMr], fence: Fence) -> Result<(), WrError> {
         if !self.can_invalidate(mrs, fence) {
             return Err(WrError::Post(EINVAL));
         }
         match mrs {
-            // SAFETY: The request refers to nothing: it names a key, of a region that is borrowed meanwhile.
-            [one] => unsafe { self.run_one(InvWr { key: one.rkey() }) },
+            [one] => self.invalidate_key(one.rkey()),
             _ => self.run_together(mrs.iter().map(RegionWr::invalidate)),
         }
     }

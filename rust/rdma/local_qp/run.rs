@@ -5,7 +5,6 @@
 use super::LocalQp;
 use crate::{
     credits::Credit,
-    raw_wr::Post,
     waiter::Waiter,
     wc::{
         WcStatus,
@@ -67,17 +66,22 @@ impl LocalQp {
     /// # Safety
     ///
     /// The requirements of [`Waiter::post`], except those for the queue pair.
-    unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: impl Post) -> Result<(), WrError> {
+    #[inline]
+    unsafe fn post(
+        &self,
+        waiter: Pin<&Waiter<'_>>,
+        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> Result,
+    ) -> Result<(), WrError> {
         let credit = self.credit()?;
         // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
         // long as requests may complete. The caller promises the rest.
-        self.while_up(|qp| unsafe { waiter.post(qp, &credit, request) })
+        self.while_up(|qp| unsafe { waiter.post(&credit, |cqe| post(qp, cqe)) })
             .unwrap_or(Err(WrError::Flushed))?;
         credit.keep();
         Ok(())
     }
 
-    /// Posts a request and waits for its completion. After an error nothing carries it out any more, except with
+    /// Posts a request by `post`, which gets the queue pair and the `cqe`, and waits for its completion. After an error nothing carries it out any more, except with
     /// [`WrError::Lost`]. Sleeps, uninterruptibly, a few time limits at most once there is a credit.
     ///
     /// # Safety
@@ -85,13 +89,16 @@ impl LocalQp {
     /// The memory of the request must stay until this has returned; and for good, if that is
     /// [`WrError::Lost`].
     #[inline]
-    pub(super) unsafe fn run_one(&self, request: impl Post) -> Result<(), WrError> {
+    pub(super) unsafe fn run_one(
+        &self,
+        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> Result,
+    ) -> Result<(), WrError> {
         stack_pin_init!(let waiter = Waiter::new(&self.sends));
         let waiter = waiter.into_ref();
 
         // SAFETY: The caller promises that the memory of the request outlives this call. The call
         // returns only when the request has completed, or the queue pair is gone. The waiter waits.
-        unsafe { self.post(waiter, request) }?;
+        unsafe { self.post(waiter, post) }?;
         self.wait(waiter)?;
         waiter.result()
     }

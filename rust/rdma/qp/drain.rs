@@ -9,6 +9,7 @@
 //! completes the outstanding ones when the completion queue is polled, which this drain does.
 
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::Arc,
     time::{
@@ -33,13 +34,16 @@ use crate::{
         Cq,
         Entries, //
     },
+    gather::Gather,
     outstanding::Outstanding,
     pd::Pd,
-    raw_wr::RawWr,
     srq::Srq,
     waiter::Waiter,
     wc::WcStatus,
-    wr::WorkRequest, //
+    wr::{
+        Receive,
+        WorkRequest, //
+    }, //
 };
 
 /// How long a drain sleeps before it posts its request again, or looks again whether all requests have ended.
@@ -65,12 +69,10 @@ impl<S> Qp<S> {
     /// The queue pair must be in error, and nobody may post any more. If this returns false, the device may carry
     /// requests out until the queue pair is destroyed.
     pub fn drain(&self, limit: u32) -> bool {
-        self.drain_queue(
-            self.send_entries(),
-            self.sends(),
-            WorkRequest::empty().raw(),
-            limit,
-        )
+        let qp = self.as_raw();
+        // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
+        let post = |cqe| unsafe { WorkRequest::empty().copy(cqe)?.post(qp) };
+        self.drain_queue(self.send_entries(), self.sends(), post, limit)
     }
 
     /// Drains the receive requests like [`Qp::drain`].
@@ -78,20 +80,23 @@ impl<S> Qp<S> {
         if self.raw.srq.is_some() || self.receive_entries().is_none_or(Entries::is_empty) {
             return true;
         }
-        // A request without memory, as in `__ib_drain_rq()`.
-        let last = RawWr {
-            receive: true,
-            ..Default::default()
+        let qp = self.as_raw();
+        let post = |cqe| {
+            // A request without memory, as in `__ib_drain_rq()`.
+            let mut last = Receive::new(Gather::none())?.copy(cqe)?;
+            // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
+            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &mut last) })
         };
-        self.drain_queue(self.receive_entries(), self.receives(), last, limit)
+        self.drain_queue(self.receive_entries(), self.receives(), post, limit)
     }
 
-    /// Waits for the requests of one of its queues; `last` is one that refers to nothing.
+    /// Waits for the requests of one of its queues. `post` posts a request without memory with the
+    /// `cqe` that it gets.
     fn drain_queue(
         &self,
         entries: Option<&Entries>,
         queue: &Outstanding,
-        last: RawWr,
+        post: impl Fn(*mut rdma_bindings::ib_cqe) -> Result,
         limit: u32,
     ) -> bool {
         // Completions lead to requests as long as there are any.
@@ -101,7 +106,7 @@ impl<S> Qp<S> {
         // A driver that refuses the request may have no place for it before another one has completed.
         let mut looks = limit.saturating_mul(LOOKS_PER_SECOND);
         let drained = loop {
-            match self.flush(entries, queue, last, looks.div_ceil(LOOKS_PER_SECOND)) {
+            match self.flush(entries, queue, &post, looks.div_ceil(LOOKS_PER_SECOND)) {
                 Last::Flushed => {
                     queue.end_silent();
                     break true;
@@ -128,14 +133,14 @@ impl<S> Qp<S> {
         &self,
         entries: Option<&Entries>,
         queue: &Outstanding,
-        last: RawWr,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
         limit: u32,
     ) -> Last {
         stack_pin_init!(let waiter = Waiter::new(queue));
         let waiter = waiter.into_ref();
-        // SAFETY: The queue pair is there as long as `self`, and goes before its requests do. The
-        // request refers to nothing. The waiter waits below, or gives up.
-        let posted = unsafe { waiter.post_last(self.as_raw(), last) };
+        // SAFETY: The queue pair is valid as long as `self`, which frees `queue` after it. The request
+        // refers to nothing. The waiter waits below, or gives up.
+        let posted = unsafe { waiter.post_last(post) };
         stack_pin_init!(let done = Done::new());
         let done = done.into_ref();
         // SAFETY: It stays until this returns, when the request has ended, or the waiter has given up.

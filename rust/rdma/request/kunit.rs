@@ -76,6 +76,20 @@ mod tests {
         }
     }
 
+    type Posted<W, F> = Result<(), NotPosted<W, F>>;
+
+    /// Posts a request on the fake queue pair.
+    fn give<F>(
+        fake: &mut Fake,
+        queue: &Outstanding,
+        request: KBox<Request<WorkRequest<()>, F>>,
+    ) -> Posted<WorkRequest<()>, F> {
+        let qp = fake.as_raw();
+        // SAFETY: `wr` is valid until it is posted. The fake queue pair is valid, completes nothing by
+        // itself, and the test keeps `queue`.
+        unsafe { post(queue, request, |wr, cqe| (*wr).copy(cqe)?.post(qp)) }
+    }
+
     /// Completes the last posted request.
     fn complete(status: u32) {
         let cqe = CQE.load(Relaxed);
@@ -129,8 +143,7 @@ mod tests {
         let (mut fake, log) = (Fake::new()?, log()?);
         let queue = Outstanding::new(2)?;
         for _ in 0..5 {
-            // SAFETY: The fake is there, and nothing of it completes by itself.
-            let posted = unsafe { post(fake.as_raw(), &queue, request(&log)?) };
+            let posted = give(&mut fake, &queue, request(&log)?);
             assert!(posted.is_ok());
             assert_eq!(OPCODE.load(Relaxed), b::ib_wr_opcode_IB_WR_RDMA_WRITE);
             complete(b::ib_wc_status_IB_WC_SUCCESS);
@@ -147,8 +160,7 @@ mod tests {
         let (mut fake, log) = (Fake::new()?, log()?);
         let queue = Outstanding::new(2)?;
         for room in [true, true, false] {
-            // SAFETY: The fake is there, and nothing of it completes by itself.
-            match unsafe { post(fake.as_raw(), &queue, request(&log)?) } {
+            match give(&mut fake, &queue, request(&log)?) {
                 Ok(()) => assert!(room),
                 Err(failed) => assert!(!room && failed.error == EAGAIN),
             }
@@ -165,19 +177,16 @@ mod tests {
         let (mut fake, log) = (Fake::new()?, log()?);
         let queue = Outstanding::new(1)?;
         SAYS.store(ENOMEM.to_errno(), Relaxed);
-        // SAFETY: The fake is there, and nothing of it completes by itself.
-        let refused = unsafe { post(fake.as_raw(), &queue, request(&log)?) };
+        let refused = give(&mut fake, &queue, request(&log)?);
         let refused = refused.err().ok_or(EINVAL)?;
         assert_eq!(refused.error, ENOMEM);
         // It took neither slot nor credit.
         SAYS.store(0, Relaxed);
-        // SAFETY: The fake is there, and nothing of it completes by itself.
-        assert!(unsafe { post(fake.as_raw(), &queue, refused.request) }.is_ok());
+        assert!(give(&mut fake, &queue, refused.request).is_ok());
         complete(FLUSHED);
         assert_eq!(log.load(Relaxed), 2);
         assert_eq!(queue.broken().map(WcStatus::as_raw), Some(FLUSHED));
-        // SAFETY: The fake is there, and nothing of it completes by itself.
-        let refused = unsafe { post(fake.as_raw(), &queue, request(&log)?) };
+        let refused = give(&mut fake, &queue, request(&log)?);
         assert!(refused.is_err_and(|refused| refused.error == errno::enotconn()));
         Ok(())
     }
@@ -186,8 +195,7 @@ mod tests {
     fn lost_with_the_queue() -> Result {
         let (mut fake, log) = (Fake::new()?, log()?);
         let queue = Outstanding::new(1)?;
-        // SAFETY: The fake is there, and nothing of it completes by itself.
-        assert!(unsafe { post(fake.as_raw(), &queue, request(&log)?) }.is_ok());
+        assert!(give(&mut fake, &queue, request(&log)?).is_ok());
         drop(queue);
         assert_eq!(log.load(Relaxed), 4);
         Ok(())
@@ -201,9 +209,11 @@ mod tests {
         let waiter = waiter.into_ref();
         for _ in 0..2 {
             let credit = queue.credits().try_take().ok_or(EAGAIN)?;
-            let (qp, empty) = (fake.as_raw(), WorkRequest::empty().raw());
-            // SAFETY: The fake is there, the request refers to nothing, and the waiter waits.
-            assert!(unsafe { waiter.post(qp, &credit, empty) }.is_ok());
+            let qp = fake.as_raw();
+            // SAFETY: The fake queue pair is valid, the request refers to nothing, and the waiter waits.
+            let posted =
+                unsafe { waiter.post(&credit, |cqe| WorkRequest::empty().copy(cqe)?.post(qp)) };
+            assert!(posted.is_ok());
             credit.keep();
         }
         complete(b::ib_wc_status_IB_WC_SUCCESS);
