@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of messages that no region was made of, mapped for as long as a request has it.
+//! Memory of requests outside of regions, mapped while a request uses it.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_map_page()`
 //!
@@ -15,6 +15,8 @@ use kernel::{
     sync::aref::ARef, //
 };
 
+use core::mem;
+
 use rdma_bindings as b;
 
 use crate::{
@@ -22,44 +24,19 @@ use crate::{
     small_vec::SmallVec, //
 };
 
-/// Some bytes that are contiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// A part of a region of the same protection domain.
-    Region {
-        /// The region's local key.
-        lkey: u32,
-        /// The address there.
-        address: u64,
-        /// In bytes.
-        len: u64,
-    },
-    /// Plain memory of this machine, which has a `struct page`.
-    Memory {
-        /// The physical address.
-        phys: u64,
-        /// In bytes.
-        len: u64,
-    },
-    /// Memory that has been mapped for the device.
-    Mapped {
-        /// The device's address.
-        address: u64,
-        /// In bytes.
-        len: u64,
-    },
-}
-
-/// Keeps the pieces of a request mapped. Dropping it unmaps them, in any context.
+/// The owner of the memory of a request: mappings, and bytes of its own. Dropping it unmaps them, in any
+/// context.
 ///
 /// # Invariants
 ///
-/// Each in `mapped` is a mapping for `device` in this direction, which is undone here only.
+/// Each entry of `mapped` is a mapping for `device` in this direction, which only this type undoes.
 pub struct Buffer {
     /// [`None`] if nothing has to be mapped.
     device: Option<ARef<Device>>,
     mapped: SmallVec<Mapping>,
     direction: DataDirection,
+    /// Freed after the memory has been unmapped.
+    bytes: KVec<u8>,
 }
 
 /// Where something is for the device, and how long it is.
@@ -69,44 +46,55 @@ struct Mapping {
 }
 
 impl Buffer {
-    /// Creates an empty list with capacity for `count` pieces.
+    /// Creates a buffer with capacity for `count` mappings. The device writes to them if `written`.
     pub(crate) fn new(
         device: &ARef<Device>,
-        room: usize,
+        count: usize,
         written: bool,
         flags: Flags,
     ) -> Result<Self> {
         let maps = !device.is_software();
-        // INVARIANT: There is none.
+        // INVARIANT: There is no mapping.
         Ok(Self {
             device: maps.then(|| device.clone()),
-            mapped: SmallVec::with_capacity(if maps { room } else { 0 }, flags)?,
+            mapped: SmallVec::with_capacity(if maps { count } else { 0 }, flags)?,
             direction: match written {
                 true => DataDirection::FromDevice,
                 false => DataDirection::ToDevice,
             },
+            bytes: KVec::new(),
         })
     }
 
-    /// Adds a piece, and returns what the device is told of it; `key` is that of the domain.
-    pub(crate) fn add(&mut self, key: u32, piece: Piece) -> Result<b::ib_sge> {
-        let (addr, len, lkey) = match piece {
-            Piece::Region { lkey, address, len } => (address, len, lkey),
-            Piece::Mapped { address, len } => (address, len, key),
-            Piece::Memory { phys, len } => (self.map(phys, len)?, len, key),
-        };
-        let length = u32::try_from(len)?;
-        Ok(b::ib_sge { addr, length, lkey })
+    /// Creates a buffer of bytes that no device reads.
+    pub(crate) fn unmapped(bytes: KVec<u8>) -> Self {
+        // INVARIANT: There is no mapping.
+        Self {
+            device: None,
+            mapped: SmallVec::new(),
+            direction: DataDirection::ToDevice,
+            bytes,
+        }
     }
 
-    fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
+    /// Keeps bytes until the memory has been unmapped.
+    pub(crate) fn keep(&mut self, bytes: KVec<u8>) {
+        self.bytes = bytes;
+    }
+
+    /// Maps memory, and returns its address for the device.
+    ///
+    /// # Safety
+    ///
+    /// The memory must have pages, and stay valid until this is dropped.
+    pub(crate) unsafe fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
         let Some(device) = &self.device else {
-            // SAFETY: The memory has pages, as who made the piece promises.
+            // SAFETY: The memory has pages by the function's contract.
             return Ok(unsafe { b::rdma_helper_virtual_address(phys) });
         };
         let len = usize::try_from(len)?;
         let mut address = 0;
-        // SAFETY: The device is held; the memory has pages, as who made the piece promises.
+        // SAFETY: `device` is held. The memory has pages by the function's contract.
         let mapped = unsafe {
             b::rdma_helper_dma_map(
                 device.as_raw(),
@@ -139,10 +127,11 @@ impl Buffer {
         }
     }
 
-    /// Leaves the memory mapped for good: the device may use it at any time. Only the device isn't held
-    /// any more, which would keep it from going away.
+    /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
+    /// reference to the device, which would prevent its removal.
     pub(crate) fn leak(mut self) {
         drop(self.device.take());
+        mem::forget(mem::take(&mut self.bytes));
     }
 
     fn raw_direction(&self) -> u32 {

@@ -9,19 +9,13 @@ use kernel::{
     prelude::*, //
 };
 
-use core::{
-    iter,
-    ops::Range, //
-};
+use core::ops::Range;
 
 use rdma_bindings as b;
 
 use crate::{
     access::Access,
-    buffer::{
-        Buffer,
-        Piece, //
-    },
+    buffer::Buffer,
     in_flight::StableRef,
     mr::ValidMr,
     pd::Pd,
@@ -99,14 +93,8 @@ impl<K: StableRef<ValidMr>> Gather<SmallVec<K>> {
             inline: false,
         };
         for (mr, part) in parts {
-            let segment = segment(mr.get(), part)?;
-            let length = segment.length;
+            this.add(segment(mr.get(), part)?)?;
             this.written &= mr.get().access().contains(Access::LocalWrite);
-            this.bytes += u64::from(length);
-            if length > 0 {
-                let pushed = this.segments.push_within_capacity(segment);
-                pushed.map_err(|_| EINVAL)?;
-            }
             let pushed = this.kept.push_within_capacity(mr);
             pushed.map_err(|_| EINVAL)?;
         }
@@ -114,40 +102,102 @@ impl<K: StableRef<ValidMr>> Gather<SmallVec<K>> {
     }
 }
 
-/// Bytes that belong to a request, mapped for the device unless its driver copies them.
-pub type Copied = (Option<Buffer>, KVec<u8>);
+impl Gather<Buffer> {
+    /// Creates a gather of memory outside of this crate's regions, with capacity for `count` segments.
+    /// The device writes to it if `written`. More than one segment allocates memory. Does not sleep if
+    /// `flags` do not allow it.
+    pub fn with_capacity(pd: &Pd, count: usize, written: bool, flags: Flags) -> Result<Self> {
+        // INVARIANT: There are no segments.
+        Ok(Self {
+            segments: SmallVec::with_capacity(count, flags)?,
+            kept: Buffer::new(pd.device(), count, written, flags)?,
+            bytes: 0,
+            written,
+            inline: false,
+        })
+    }
 
-impl Gather<Copied> {
-    /// Makes a gather of bytes that go with a request on `qp`. The driver copies them when the request
+    /// Adds memory that the device has: a part of a region by the local key of the region, or mapped
+    /// memory by the [key](Pd::local_key) of the domain. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the memory is too long for any device, or there is no capacity.
+    ///
+    /// # Safety
+    ///
+    /// The memory must stay valid until the [`Buffer`] is dropped. The device may read it, and write to
+    /// it if that was asked for.
+    pub unsafe fn push(&mut self, lkey: u32, address: u64, len: u64) -> Result {
+        let length = u32::try_from(len)?;
+        // INVARIANT: The memory is valid as long as the buffer by the function's contract.
+        self.add(b::ib_sge {
+            addr: address,
+            length,
+            lkey,
+        })
+    }
+
+    /// Maps plain memory for the device of `pd`, and adds it. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO`: it can't be mapped.
+    /// - The errors of [`push`](Self::push).
+    ///
+    /// # Safety
+    ///
+    /// The memory must have pages. The requirements of [`push`](Self::push).
+    pub unsafe fn map(&mut self, pd: &Pd, phys: u64, len: u64) -> Result {
+        // SAFETY: The memory has pages, and is valid as long as the buffer, by the function's contract.
+        let address = unsafe { self.kept.map(phys, len) }?;
+        // SAFETY: The buffer has the memory mapped, which is valid by the function's contract.
+        unsafe { self.push(pd.local_key(), address, len) }
+    }
+
+    /// Creates a gather of bytes that go with a request on `qp`. The driver copies them when the request
     /// is posted, if its [limit](Qp::inline_limit) permits. Otherwise the device reads them. Any
     /// context; does not sleep if `flags` do not allow it.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if there are too many for any device.
-    /// - `EIO` if they cannot be mapped.
+    /// - `EINVAL`: there are too many for any device.
+    /// - `EIO`: they can't be mapped.
     /// - `ENOMEM`
     pub fn copied<S>(qp: &Qp<S>, bytes: KVec<u8>, flags: Flags) -> Result<Self> {
         let len = u32::try_from(bytes.len())?;
-        if len <= qp.inline_limit() {
-            return Ok(Self::inline(bytes, len));
+        match len <= qp.inline_limit() {
+            true => Ok(Self::inline(bytes, len)),
+            false => Self::owned(qp.pd(), bytes, false, flags),
         }
-        // SAFETY: `bytes` are memory of kmalloc(), so they have an address in the linear map.
-        let phys = unsafe { b::rdma_helper_physical_address(bytes.as_ptr().cast_mut().cast()) };
-        let len = len.into();
-        // SAFETY: `bytes` are kept behind the buffer, which is dropped first. The device only reads.
-        let memory = unsafe {
-            Gather::lent(
-                qp.pd(),
-                iter::once(Piece::Memory { phys, len }),
-                false,
-                flags,
-            )
-        }?;
-        Ok(memory.kept_by(|mapped| (Some(mapped), bytes)))
     }
 
-    /// Makes a gather of `len` bytes that the driver copies.
+    /// Allocates eight bytes for the discarded result of an atomic operation. Does not sleep if
+    /// `flags` do not allow it.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO`: they can't be mapped.
+    /// - `ENOMEM`
+    pub fn discard(pd: &Pd, flags: Flags) -> Result<Self> {
+        // kmalloc() aligns eight bytes to eight.
+        Self::owned(pd, KVec::from_elem(0, 8, flags)?, true, flags)
+    }
+
+    /// Maps bytes of its own.
+    fn owned(pd: &Pd, bytes: KVec<u8>, written: bool, flags: Flags) -> Result<Self> {
+        let mut this = Self::with_capacity(pd, 1, written, flags)?;
+        // SAFETY: `bytes` are memory of kmalloc(), so they have an address in the linear map.
+        let phys = unsafe { b::rdma_helper_physical_address(bytes.as_ptr().cast_mut().cast()) };
+        let len = u64::try_from(bytes.len())?;
+        // SAFETY: `bytes` are memory of kmalloc(), which has pages. The buffer frees them after it has
+        // unmapped them.
+        let mapped = unsafe { this.map(pd, phys, len) };
+        this.kept.keep(bytes);
+        mapped.map(|()| this)
+    }
+
+    /// Creates a gather of `len` bytes that the driver copies.
     pub(crate) fn inline(bytes: KVec<u8>, len: u32) -> Self {
         let segment = b::ib_sge {
             // CAST: Drivers use the address of inline bytes as a virtual address of the processor.
@@ -159,54 +209,10 @@ impl Gather<Copied> {
         Self {
             bytes: len.into(),
             segments: one(segment),
-            kept: (None, bytes),
+            kept: Buffer::unmapped(bytes),
             written: false,
             inline: len > 0,
         }
-    }
-}
-
-impl Gather<Buffer> {
-    /// Maps memory outside of this crate's regions, in pieces, for as long as the buffer exists.
-    /// The device writes to it if `written`. More than one piece allocates memory. Does not sleep
-    /// if `flags` do not allow it.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL` if a piece is too long for any device.
-    /// - `EIO` if it can't be mapped.
-    /// - `ENOMEM`
-    ///
-    /// # Safety
-    ///
-    /// Until the [`Buffer`] is dropped the memory must stay: the device may read it, and write to it
-    /// if that is asked for. It must be of the device of `pd`, where it isn't plain memory.
-    pub unsafe fn lent(
-        pd: &Pd,
-        pieces: impl ExactSizeIterator<Item = Piece>,
-        written: bool,
-        flags: Flags,
-    ) -> Result<Self> {
-        let mut segments = SmallVec::with_capacity(pieces.len(), flags)?;
-        let mut kept = Buffer::new(pd.device(), pieces.len(), written, flags)?;
-        let mut bytes: u64 = 0;
-        for piece in pieces {
-            let segment = kept.add(pd.local_key(), piece)?;
-            bytes = bytes.checked_add(segment.length.into()).ok_or(EINVAL)?;
-            if segment.length > 0 {
-                let pushed = segments.push_within_capacity(segment);
-                pushed.map_err(|_| EINVAL)?;
-            }
-        }
-        // INVARIANT: The memory stays as long as what is kept, which has it mapped, as the caller
-        // promises.
-        Ok(Self {
-            segments,
-            kept,
-            bytes,
-            written,
-            inline: false,
-        })
     }
 }
 
@@ -226,16 +232,18 @@ impl<K> Gather<K> {
         self.inline
     }
 
-    /// Replaces the owner of the memory by the one that `f` creates. The new owner must drop the
-    /// old one first.
-    pub(crate) fn kept_by<T>(self, f: impl FnOnce(K) -> T) -> Gather<T> {
-        // INVARIANT: The segments are the same, and what keeps them is kept.
-        Gather {
-            segments: self.segments,
-            kept: f(self.kept),
-            bytes: self.bytes,
-            written: self.written,
-            inline: self.inline,
+    /// Adds a segment, unless it is empty: some devices use length 0 for their maximum.
+    fn add(&mut self, segment: b::ib_sge) -> Result {
+        self.bytes = self
+            .bytes
+            .checked_add(segment.length.into())
+            .ok_or(EINVAL)?;
+        match segment.length {
+            0 => Ok(()),
+            _ => self
+                .segments
+                .push_within_capacity(segment)
+                .map_err(|_| EINVAL),
         }
     }
 
@@ -279,56 +287,6 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
     }
     let address = iova.checked_add(part.start).ok_or(EINVAL)?;
     Ok((address, u32::try_from(len)?))
-}
-
-/// A buffer of eight bytes for data that is discarded.
-pub type DiscardBuffer = (Buffer, KBox<u64>);
-
-impl Gather<DiscardBuffer> {
-    /// Allocates eight bytes for the discarded result of an atomic operation. Does not sleep if
-    /// `flags` do not allow it.
-    ///
-    /// # Errors
-    ///
-    /// - `EIO` if they can't be mapped.
-    /// - `ENOMEM`
-    pub fn discard(pd: &Pd, flags: Flags) -> Result<Self> {
-        let mut word = KBox::new(0, flags)?;
-        // SAFETY: `word` is memory of `kmalloc()`, which is in the linear map.
-        let phys = unsafe { b::rdma_helper_physical_address((&raw mut *word).cast()) };
-        let piece = Piece::Memory { phys, len: 8 };
-        // SAFETY: `word` is freed after the mapping: `kept_by()` drops the mapping first.
-        let memory = unsafe { Gather::lent(pd, iter::once(piece), true, flags) }?;
-        Ok(memory.kept_by(|mapped| (mapped, word)))
-    }
-}
-
-/// The owner of the memory of a request.
-pub enum AnyMemory {
-    /// It was lent.
-    Lent(Buffer),
-    /// It is a copy.
-    Copied(Copied),
-    /// Nobody wants it.
-    DiscardBuffer(DiscardBuffer),
-}
-
-impl From<Gather<Buffer>> for Gather<AnyMemory> {
-    fn from(memory: Gather<Buffer>) -> Self {
-        memory.kept_by(AnyMemory::Lent)
-    }
-}
-
-impl From<Gather<Copied>> for Gather<AnyMemory> {
-    fn from(memory: Gather<Copied>) -> Self {
-        memory.kept_by(AnyMemory::Copied)
-    }
-}
-
-impl From<Gather<DiscardBuffer>> for Gather<AnyMemory> {
-    fn from(memory: Gather<DiscardBuffer>) -> Self {
-        memory.kept_by(AnyMemory::DiscardBuffer)
-    }
 }
 
 #[kernel::macros::kunit_tests(rdma_gather)]

@@ -92,7 +92,7 @@ impl Pd {
 
     /// Returns the key for memory that is mapped for the device, for local access only. Any
     /// context.
-    pub(crate) fn local_key(&self) -> u32 {
+    pub fn local_key(&self) -> u32 {
         // SAFETY: The domain is there, and has had its key since it was allocated.
         unsafe { (*self.as_raw()).local_dma_lkey }
     }

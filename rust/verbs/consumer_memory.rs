@@ -19,10 +19,7 @@ use kfabric::{
     SegmentList,
 };
 use rdma::{
-    buffer::{
-        Buffer,
-        Piece, //
-    },
+    buffer::Buffer,
     sg::{
         self,
         BorrowedSg,
@@ -107,18 +104,24 @@ pub(crate) fn memory(
     local: &LocalPieces,
     written: bool,
 ) -> Result<Gather<Buffer>, Refusal> {
-    let pieces = local.pieces().iter().map(|piece| match *piece {
-        LocalPiece::Region { desc, address, len } => Piece::Region {
-            // A descriptor is a region's local key, which no other length would be found by.
-            lkey: u32::try_from(desc).unwrap_or(0),
-            address,
-            len,
-        },
-        LocalPiece::Memory { phys, len } => Piece::Memory { phys, len },
-        LocalPiece::Mapped { address, len } => Piece::Mapped { address, len },
-    });
-    // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
-    // mapping for the device, until the transfer completes. The ticket ends at that time. The core
-    // has checked that the device may write to the memory.
-    unsafe { Gather::lent(pd, pieces, written, GFP_ATOMIC) }.map_err(refused::not_mapped)
+    let pieces = local.pieces();
+    let memory = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC);
+    let mut memory = memory.map_err(refused::not_mapped)?;
+    for piece in pieces {
+        // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
+        // mapping for the device, until the transfer completes. The ticket ends at that time. The core
+        // has checked that the device may write to the memory.
+        let added = unsafe {
+            match *piece {
+                LocalPiece::Region { desc, address, len } => {
+                    // A descriptor is a region's local key, which no other length would be found by.
+                    memory.push(u32::try_from(desc).unwrap_or(0), address, len)
+                }
+                LocalPiece::Memory { phys, len } => memory.map(pd, phys, len),
+                LocalPiece::Mapped { address, len } => memory.push(pd.local_key(), address, len),
+            }
+        };
+        added.map_err(refused::not_mapped)?;
+    }
+    Ok(memory)
 }

@@ -24,12 +24,10 @@ use super::{
     id::Locked, //
 };
 use crate::{
+    buffer::Buffer,
     device::Device,
     errno,
-    gather::{
-        Copied,
-        Gather, //
-    },
+    gather::Gather,
     port::Protocol,
     qp::{
         Init,
@@ -108,7 +106,7 @@ impl Endpoint {
 
     /// Creates a gather of bytes for a request on this endpoint, see [`Gather::copied`]. Any
     /// context.
-    pub fn copied(&self, bytes: KVec<u8>, flags: Flags) -> Result<Gather<Copied>> {
+    pub fn copied(&self, bytes: KVec<u8>, flags: Flags) -> Result<Gather<Buffer>> {
         Gather::copied(&self.qp, bytes, flags)
     }
 

@@ -35,10 +35,6 @@ use kfabric::{
 use rdma::{
     buffer::Buffer,
     cm::Endpoint,
-    gather::{
-        AnyMemory,
-        Gather, //
-    },
     request::{
         CompletionHandler,
         NotPosted,
@@ -49,11 +45,9 @@ use rdma::{
         Remote,
         WorkRequest, //
     },
+    Gather,
     Pd, //
 };
-
-/// A request to the peer.
-pub(super) type Transmit = WorkRequest<AnyMemory>;
 
 impl QpResources {
     /// Posts a transfer.
@@ -106,7 +100,7 @@ impl QpResources {
     }
 
     /// Creates the request for a task with at most one piece of the peer's memory.
-    pub(super) fn request(&self, task: &Task<'_>) -> Result<Transmit, Refusal> {
+    pub(super) fn request(&self, task: &Task<'_>) -> Result<WorkRequest<Buffer>, Refusal> {
         let memory = self.memory(task)?;
         let to = || remote(task.remote().pieces());
         let request = match task.op() {
@@ -148,7 +142,7 @@ impl QpResources {
     }
 
     /// Maps the local memory of a request to the peer.
-    fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
+    fn memory(&self, task: &Task<'_>) -> Result<Gather<Buffer>, Refusal> {
         match (task.op(), task.local()) {
             (
                 Op::Atomic {
@@ -159,21 +153,21 @@ impl QpResources {
             ) => self.copied(&word.to_ne_bytes()),
             (Op::Atomic { fetches: false, .. }, _) => {
                 let discard = Gather::discard(self.pd(), GFP_ATOMIC);
-                Ok(discard.map_err(refused::not_mapped)?.into())
+                discard.map_err(refused::not_mapped)
             }
             (_, LocalMemory::Injected(bytes)) => self.copied(bytes),
             (op, LocalMemory::Lent(local)) => {
-                Ok(consumer_memory::memory(self.pd(), local, op.writes_local())?.into())
+                consumer_memory::memory(self.pd(), local, op.writes_local())
             }
         }
     }
 
     /// Copies bytes that the consumer gets back when the request has been posted.
-    fn copied(&self, bytes: &[u8]) -> Result<Gather<AnyMemory>, Refusal> {
+    fn copied(&self, bytes: &[u8]) -> Result<Gather<Buffer>, Refusal> {
         let mut copy = KVec::new();
         copy.extend_from_slice(bytes, GFP_ATOMIC)?;
         let copied = self.endpoint()?.copied(copy, GFP_ATOMIC);
-        Ok(copied.map_err(refused::not_mapped)?.into())
+        copied.map_err(refused::not_mapped)
     }
 }
 
@@ -193,7 +187,11 @@ fn not_begun((why, told): (Refusal, TransferHandler)) -> PostRefusal {
 
 /// Creates the request for an atomic operation. `memory` gets the previous value, or has the value
 /// to write.
-fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkRequest<K>, Refusal> {
+fn atomic(
+    memory: Gather<Buffer>,
+    at: Remote,
+    what: AtomicOp,
+) -> Result<WorkRequest<Buffer>, Refusal> {
     let request = match what {
         AtomicOp::Add(by) => WorkRequest::fetch_and_add(memory, at, by),
         AtomicOp::CompareSwap { expected, new } => {

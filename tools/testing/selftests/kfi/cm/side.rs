@@ -21,6 +21,7 @@ use kernel::{
     }, //
 };
 use rdma::{
+    buffer::Buffer,
     cm::{
         ConnParam,
         Connection,
@@ -29,10 +30,7 @@ use rdma::{
         Proposal,
         Resolved, //
     },
-    gather::{
-        Copied,
-        Gather, //
-    },
+    gather::Gather,
     qp::Depths,
     request::{
         CompletedRequest,
@@ -240,7 +238,7 @@ impl Side {
     }
 
     /// Makes a gather of `length` equal bytes for a request on this side.
-    pub(crate) fn copied(&self, byte: u8, length: u32) -> Result<Gather<Copied>> {
+    pub(crate) fn copied(&self, byte: u8, length: u32) -> Result<Gather<Buffer>> {
         let bytes = KVec::from_elem(byte, length.try_into()?, GFP_KERNEL)?;
         self.endpoint.copied(bytes, GFP_KERNEL)
     }
