@@ -38,7 +38,9 @@ pub use crate::{
             LocalRules,
             MAX_INJECT, //
         },
+        injected::InjectCopy,
         local::{
+            LocalMemory,
             LocalPiece,
             LocalPieces, //
         },
@@ -50,7 +52,8 @@ pub use crate::{
         remote::{
             RemoteMemory,
             MAX_REMOTE, //
-        }, //
+        },
+        Transfer, //
     },
     provider::{
         cntr::CntrCore,

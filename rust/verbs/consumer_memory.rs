@@ -11,24 +11,19 @@ use kernel::{
 };
 use kfabric::{
     Extent,
-    Extents, //
-    LocalPiece,
-    LocalPieces,
+    Extents,
     PlainList,
     Refusal,
-    SegmentList,
+    SegmentList, //
 };
 use rdma::{
-    buffer::Buffer,
     sg::{
         self,
         BorrowedSg,
         SgBuilder,
         WholeSg, //
     },
-    Device,
-    Gather,
-    Pd, //
+    Device, //
 };
 
 use crate::refused;
@@ -95,33 +90,4 @@ pub(crate) fn fill(
     // region is closed.
     unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
     filled
-}
-
-/// Maps the local memory of a transfer for the device of `pd`, which writes to it if `written`.
-/// Must be dropped before the ticket of the transfer ends. Any context.
-pub(crate) fn memory(
-    pd: &Pd,
-    local: &LocalPieces,
-    written: bool,
-) -> Result<Gather<Buffer>, Refusal> {
-    let pieces = local.pieces();
-    let memory = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC);
-    let mut memory = memory.map_err(refused::not_mapped)?;
-    for piece in pieces {
-        // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
-        // mapping for the device, until the transfer completes. The ticket ends at that time. The core
-        // has checked that the device may write to the memory.
-        let added = unsafe {
-            match *piece {
-                LocalPiece::Region { desc, address, len } => {
-                    // A descriptor is a region's local key, which no other length would be found by.
-                    memory.push(u32::try_from(desc).unwrap_or(0), address, len)
-                }
-                LocalPiece::Memory { phys, len } => memory.map(pd, phys, len),
-                LocalPiece::Mapped { address, len } => memory.push(pd.local_key(), address, len),
-            }
-        };
-        added.map_err(refused::not_mapped)?;
-    }
-    Ok(memory)
 }

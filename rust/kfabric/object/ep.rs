@@ -17,7 +17,6 @@ pub(crate) mod open;
 mod ops;
 mod posting;
 pub(crate) mod srx;
-mod target;
 mod transfer;
 
 pub(crate) use self::cm::private_data;

@@ -32,8 +32,8 @@ use kernel::{
 };
 
 /// A copy of the bytes of one transfer.
-#[derive(Clone, Copy)]
-pub(crate) struct InjectCopy {
+#[derive(Clone, Copy, Debug)]
+pub struct InjectCopy {
     bytes: [u8; MAX_INJECT],
     len: usize,
 }
@@ -79,17 +79,17 @@ impl InjectCopy {
         Ok(injected)
     }
 
-    /// Copies bytes that the core has copied before, at most [`MAX_INJECT`].
-    pub(crate) fn of(from: &[u8]) -> Self {
-        let mut bytes = [0; MAX_INJECT];
-        bytes
-            .iter_mut()
-            .zip(from)
-            .for_each(|(to, from)| *to = *from);
-        Self {
-            bytes,
-            len: from.len().min(MAX_INJECT),
-        }
+    /// Returns at most `len` bytes from `at` on.
+    pub(super) fn part(&self, at: u64, len: u64) -> Self {
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let rest = self.bytes().get(index(at)..).unwrap_or(&[]);
+        let mut part = Self {
+            bytes: [0; MAX_INJECT],
+            len: index(len).min(rest.len()),
+        };
+        let bytes = part.bytes.iter_mut().zip(rest).take(part.len);
+        bytes.for_each(|(to, from)| *to = *from);
+        part
     }
 
     /// Adds a copy of the `len` bytes at a kernel address.
@@ -103,7 +103,7 @@ impl InjectCopy {
     }
 
     /// Returns the bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 }
@@ -175,6 +175,22 @@ mod tests {
         let buffers = unsafe { Buffers::list(RawList::Kvec(list.as_ptr()), null(), list.len()) };
         let copied = buffers.and_then(|list| InjectCopy::copy(&list, &SEND, &RULES, max_len, find));
         copied.map_err(|refusal| refusal.errno())
+    }
+
+    #[test]
+    fn parts_are_within_the_bytes() {
+        let Ok(all) = copy(&[entry(&[1, 2, 3, 4])], 64) else {
+            panic!("not copied");
+        };
+        for (at, len, part) in [
+            (0, 4, &[1, 2, 3, 4][..]),
+            (1, 2, &[2, 3]),
+            (3, 9, &[4]),
+            (4, 1, &[]),
+            (u64::MAX, u64::MAX, &[]),
+        ] {
+            assert_eq!(all.part(at, len).bytes(), part);
+        }
     }
 
     fn entry(bytes: &[u8]) -> kvec {

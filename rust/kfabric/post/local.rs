@@ -13,6 +13,7 @@ use crate::{
             LocalRules,
             MAX_PIECES, //
         },
+        injected::InjectCopy,
         op::Op, //
     },
     region::{
@@ -89,6 +90,43 @@ impl LocalPiece {
     pub const fn bytes(&self) -> u64 {
         match *self {
             Self::Region { len, .. } | Self::Memory { len, .. } | Self::Mapped { len, .. } => len,
+        }
+    }
+}
+
+/// The local memory of a transfer.
+#[derive(Clone, Copy)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box needs an allocation, which may fail, in any context"
+)]
+pub enum LocalMemory {
+    /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
+    Lent(LocalPieces),
+    /// A copy of the bytes. The consumer may reuse its memory after the posting call.
+    Injected(InjectCopy),
+}
+
+impl LocalMemory {
+    /// Creates a description of no memory.
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self::Lent(LocalPieces::none())
+    }
+
+    /// Returns the length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Lent(local) => local.bytes(),
+            Self::Injected(copy) => widen(copy.bytes().len()),
+        }
+    }
+
+    /// Returns at most `len` bytes from `at` on.
+    pub(super) fn part(&self, at: u64, len: u64) -> Self {
+        match self {
+            Self::Lent(local) => Self::Lent(local.part(at, len)),
+            Self::Injected(copy) => Self::Injected(copy.part(at, len)),
         }
     }
 }

@@ -4,76 +4,61 @@
 
 use crate::{
     post::{
-        injected::InjectCopy,
-        local::LocalPieces,
+        local::{
+            LocalMemory,
+            LocalPieces, //
+        },
         op::Op,
-        remote::RemoteMemory, //
+        remote::RemoteMemory,
+        Transfer, //
     },
     provider::{
-        msg_ep::{
-            LocalMemory,
-            Post, //
-        },
+        msg_ep::Post,
         ticket::Ticket, //
     },
-    region::cpu_memory::PeerBuffer,
-    support::num::widen, //
+    region::cpu_memory::PeerBuffer, //
 };
 
 /// An accepted transfer that has not ended.
 ///
 /// # Invariants
 ///
-/// - The consumer leaves lent memory alone until `ticket` ends. It is writable if `op` writes it.
+/// - The consumer leaves lent memory alone until `ticket` ends. It is writable if the operation writes it.
 /// - No piece of lent memory refers to a region.
 pub struct Kept {
-    op: Op,
-    memory: Memory,
-    remote: RemoteMemory,
+    transfer: Transfer,
     ticket: Ticket,
 }
 
-/// The local memory of a kept transfer.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box needs an allocation, which may fail, in any context"
-)]
-enum Memory {
-    /// The consumer's memory.
-    Lent(LocalPieces),
-    /// A copy of the bytes. The consumer may reuse its memory.
-    Injected(InjectCopy),
-}
-
-impl<'a> Post<'a> {
+impl Post<'_> {
     /// Accepts a transfer that the processor executes. Returns the post if a piece of its memory refers to a region, which
     /// the rules of a software provider exclude. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
-        let memory = match self.task().local() {
-            LocalMemory::Lent(local) if local.has_regions() => return Err(self),
-            LocalMemory::Lent(local) => Memory::Lent(*local),
-            LocalMemory::Injected(bytes) => Memory::Injected(InjectCopy::of(bytes)),
-        };
-        let (task, ticket) = self.into_parts();
-        // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
-        Ok(Kept {
-            op: task.op(),
-            memory,
-            remote: *task.remote(),
-            ticket,
-        })
+        let (transfer, ticket) = self.into_parts();
+        match transfer.local() {
+            LocalMemory::Lent(local) if local.has_regions() => Err(Self::new(transfer, ticket)),
+            // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
+            local => Ok(Kept {
+                transfer: Transfer {
+                    local: *local,
+                    remote: *transfer.remote(),
+                    ..Transfer::new(transfer.op(), transfer.flags())
+                },
+                ticket,
+            }),
+        }
     }
 }
 
 impl Kept {
     /// Returns the operation.
     pub fn op(&self) -> &Op {
-        &self.op
+        &self.transfer.op
     }
 
     /// Returns the peer's memory.
     pub fn remote(&self) -> &RemoteMemory {
-        &self.remote
+        &self.transfer.remote
     }
 
     /// Returns the ticket.
@@ -83,10 +68,7 @@ impl Kept {
 
     /// Returns the length of the local memory in bytes.
     pub fn bytes(&self) -> u64 {
-        match &self.memory {
-            Memory::Lent(local) => local.bytes(),
-            Memory::Injected(injected) => widen(injected.bytes().len()),
-        }
+        self.transfer.local.bytes()
     }
 
     /// Ends the use of the memory, and returns the ticket.
@@ -111,28 +93,28 @@ impl Kept {
 
     /// Copies the memory to that of another transfer, which is at least as long. Any context.
     pub fn copy_to(&self, to: &Self) {
-        match (&self.memory, to.written()) {
-            (Memory::Injected(injected), _) => to.write_from(injected.bytes()),
+        match (&self.transfer.local, to.written()) {
+            (LocalMemory::Injected(injected), _) => to.write_from(injected.bytes()),
             // SAFETY: Neither ticket has ended, so the memory of both is valid. `written` checks that `to` is writable.
-            (Memory::Lent(local), Some(to)) => unsafe { local.copy_to(to) },
-            (Memory::Lent(_), None) => (),
+            (LocalMemory::Lent(local), Some(to)) => unsafe { local.copy_to(to) },
+            (LocalMemory::Lent(_), None) => (),
         }
     }
 
     /// Returns the memory if the operation writes it.
     fn written(&self) -> Option<&LocalPieces> {
-        match &self.memory {
-            Memory::Lent(local) if self.op.writes_local() => Some(local),
+        match &self.transfer.local {
+            LocalMemory::Lent(local) if self.transfer.op.writes_local() => Some(local),
             _ => None,
         }
     }
 
     /// Returns the pieces of the memory, for copies to or from a peer's region. Any context.
     pub fn transfers(&self) -> impl Iterator<Item = PeerBuffer<'_>> + '_ {
-        let writes = self.op.writes_local();
-        let (lent, injected) = match &self.memory {
-            Memory::Lent(local) => (Some(local), None),
-            Memory::Injected(injected) => (None, Some(injected.bytes())),
+        let writes = self.transfer.op.writes_local();
+        let (lent, injected) = match &self.transfer.local {
+            LocalMemory::Lent(local) => (Some(local), None),
+            LocalMemory::Injected(injected) => (None, Some(injected.bytes())),
         };
         // SAFETY: The ticket has not ended, so the memory is valid while `self` is borrowed.
         let parts = lent.map(|local| unsafe { local.parts() });
@@ -155,21 +137,19 @@ impl Kept {
 #[kernel::macros::kunit_tests(kfabric_kept)]
 mod tests {
     use super::*;
-    use crate::provider::{
-        cq::{
-            Context, //
-            CqEntry,
-        },
-        msg_ep::Task, //
-    };
     use crate::{
         post::{
             buffers::{
                 Buffers,
                 LocalRules, //
             },
+            injected::InjectCopy,
             local::DescMr,
             op::PostFlags, //
+        },
+        provider::cq::{
+            Context,
+            CqEntry, //
         },
         region::memory::MappedAs,
         support::{
@@ -196,7 +176,7 @@ mod tests {
     };
 
     /// Posts a transfer to a provider that keeps it, as the core does.
-    fn keep(op: Op, local: LocalMemory<'_>, flags: PostFlags) -> Result<Kept> {
+    fn keep(op: Op, local: LocalMemory, flags: PostFlags) -> Result<Kept> {
         let done = CqEntry {
             context: Context::NULL,
             flags: 0,
@@ -204,10 +184,12 @@ mod tests {
             buf: Context::NULL,
             data: 0,
         };
-        let remote = RemoteMemory::none();
-        let task = Task::new(op, local, &remote, flags);
+        let transfer = Transfer {
+            local,
+            ..Transfer::new(op, flags)
+        };
         let ticket = Ticket::new(None, None, done, true);
-        Post::new(task, ticket).keep().map_err(|_| EINVAL)
+        Post::new(&transfer, ticket).keep().map_err(|_| EINVAL)
     }
 
     /// Calls `f` with the buffers of a consumer that posts one transfer.
@@ -233,8 +215,7 @@ mod tests {
         let injected = with_buffers((bytes.as_ptr(), bytes.len()), |buffers| {
             InjectCopy::copy(buffers, &SEND, &RULES, 64, no_region)
         })?;
-        let local = LocalMemory::Injected(injected.bytes());
-        keep(SEND, local, PostFlags::injected())
+        keep(SEND, LocalMemory::Injected(injected), PostFlags::injected())
     }
 
     /// Copies a message to a receive of `to.len()` bytes.
@@ -245,7 +226,7 @@ mod tests {
         })?;
         let receive = keep(
             Op::Receive,
-            LocalMemory::Lent(&local),
+            LocalMemory::Lent(local),
             PostFlags::default(0, 0),
         )?;
         message.copy_to(&receive);

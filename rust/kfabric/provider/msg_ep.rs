@@ -15,17 +15,11 @@ use super::{
 use crate::{
     post::{
         buffers::LocalRules,
-        local::LocalPieces,
-        op::{
-            Atomics,
-            Op,
-            PostFlags, //
-        },
-        remote::RemoteMemory, //
+        op::Atomics,
+        Transfer, //
     },
     support::{
         errno::Errno,
-        num::widen,
         refusal::Refusal, //
     }, //
 };
@@ -103,135 +97,26 @@ pub struct MsgLimits {
     pub bounded: bool,
 }
 
-/// A transfer to post.
+/// A transfer to post, with its ticket.
 pub struct Post<'a> {
-    task: Task<'a>,
+    transfer: &'a Transfer,
     ticket: Ticket,
 }
 
-/// The local memory of a transfer.
-#[derive(Clone, Copy)]
-pub enum LocalMemory<'a> {
-    /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
-    Lent(&'a LocalPieces),
-    /// A copy of the bytes, which is valid until the posting call returns. The consumer may reuse its memory after that.
-    Injected(&'a [u8]),
-}
-
-impl LocalMemory<'_> {
-    /// Returns the length in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Self::Lent(local) => local.bytes(),
-            Self::Injected(bytes) => widen(bytes.len()),
-        }
-    }
-}
-
-/// A transfer without its ticket.
-///
-/// Only the core creates one. A provider can't keep it, because the memory is valid only until the transfer ends.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    op: Op,
-    local: LocalMemory<'a>,
-    remote: &'a RemoteMemory,
-    flags: PostFlags,
-}
-
 impl<'a> Post<'a> {
-    /// Creates a post of a transfer and its ticket.
-    pub(crate) fn new(task: Task<'a>, ticket: Ticket) -> Self {
-        Self { task, ticket }
+    /// Creates a post. Lent memory of the transfer stays valid until the ticket ends.
+    pub(crate) fn new(transfer: &'a Transfer, ticket: Ticket) -> Self {
+        Self { transfer, ticket }
     }
 
     /// Returns the transfer and its ticket.
-    pub fn into_parts(self) -> (Task<'a>, Ticket) {
-        (self.task, self.ticket)
-    }
-
-    /// Returns the transfer.
-    pub(super) fn task(&self) -> Task<'a> {
-        self.task
+    pub fn into_parts(self) -> (&'a Transfer, Ticket) {
+        (self.transfer, self.ticket)
     }
 
     /// Refuses the transfer.
     pub fn refuse(self, why: Refusal) -> PostRefusal {
         PostRefusal::new(why, self.ticket)
-    }
-}
-
-impl<'a> Task<'a> {
-    /// Creates a transfer. Lent memory stays valid until the transfer has ended.
-    pub(crate) fn new(
-        op: Op,
-        local: LocalMemory<'a>,
-        remote: &'a RemoteMemory,
-        flags: PostFlags,
-    ) -> Self {
-        Self {
-            op,
-            local,
-            remote,
-            flags,
-        }
-    }
-
-    /// Returns the operation.
-    pub fn op(&self) -> Op {
-        self.op
-    }
-
-    /// Returns the local memory.
-    pub fn local(&self) -> LocalMemory<'a> {
-        self.local
-    }
-
-    /// Returns the peer's memory, which is empty for a message.
-    pub fn remote(&self) -> &'a RemoteMemory {
-        self.remote
-    }
-
-    /// Returns the flags.
-    pub fn flags(&self) -> PostFlags {
-        self.flags
-    }
-
-    /// Calls `f` with a task for each piece of the peer's memory, in order, until `f` returns an error. The first task has
-    /// the fence of `self`, and the last one its immediate data. Any context.
-    pub fn each<E>(&self, mut f: impl FnMut(Task<'_>) -> Result<(), E>) -> Result<(), E> {
-        let pieces = self.remote.pieces();
-        let mut at = 0;
-        for (index, piece) in pieces.iter().enumerate() {
-            let lent;
-            let local = match self.local {
-                LocalMemory::Lent(local) => {
-                    lent = local.part(at, piece.len);
-                    LocalMemory::Lent(&lent)
-                }
-                LocalMemory::Injected(bytes) => {
-                    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
-                    let rest = rest.unwrap_or(&[]);
-                    let len = usize::try_from(piece.len).unwrap_or(usize::MAX);
-                    LocalMemory::Injected(rest.get(..len).unwrap_or(rest))
-                }
-            };
-            let remote = RemoteMemory::of(*piece);
-            at += piece.len;
-            f(Task {
-                op: match index + 1 == pieces.len() {
-                    true => self.op,
-                    false => self.op.without_data(),
-                },
-                local,
-                remote: &remote,
-                flags: match index {
-                    0 => self.flags,
-                    _ => self.flags.without_fence(),
-                },
-            })?;
-        }
-        Ok(())
     }
 }
 

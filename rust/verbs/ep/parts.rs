@@ -16,15 +16,13 @@ use super::{
     },
     post::{
         begin,
+        map,
         remote, //
     },
     qp_resources::QpResources,
     sinks::Read, //
 };
-use crate::{
-    consumer_memory,
-    refused, //
-};
+use crate::refused;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -34,20 +32,18 @@ use kfabric::{
     new_irq_lock,
     num::widen,
     provider::{
-        msg_ep::{
-            LocalMemory,
-            PostRefusal,
-            Task, //
-        },
+        msg_ep::PostRefusal,
         ticket::{
             Failed,
             Ticket, //
         }, //
     },
     Errno,
+    LocalMemory,
     LocalPiece,
     Op,
-    Refusal, //
+    Refusal,
+    Transfer, //
 };
 use rdma::{
     cm::{
@@ -179,7 +175,7 @@ impl QpResources {
     pub(super) fn split(
         &self,
         endpoint: &Arc<Endpoint>,
-        task: &Task<'_>,
+        transfer: &Transfer,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
@@ -187,7 +183,7 @@ impl QpResources {
             Ok(whole) => whole,
             Err(why) => return Err(PostRefusal::new(why, ticket)),
         };
-        let chain = match self.chain(endpoint, task, &whole, conn) {
+        let chain = match self.chain(endpoint, transfer, &whole, conn) {
             Ok(chain) => chain,
             Err(why) => {
                 whole.undo();
@@ -199,7 +195,7 @@ impl QpResources {
             }
         };
         whole.accept(ticket);
-        match conn.give_all(endpoint, chain, task.flags().more()) {
+        match conn.give_all(endpoint, chain, transfer.flags().more()) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
                 let ticket = whole.take_back();
@@ -215,18 +211,18 @@ impl QpResources {
     fn chain(
         &self,
         endpoint: &Arc<Endpoint>,
-        task: &Task<'_>,
+        transfer: &Transfer,
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
-        let parts = task.remote().pieces().len();
+        let parts = transfer.remote().pieces().len();
         if parts > self.sends() {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));
         }
         let mut sinks = 0;
-        task.each(|task| {
-            sinks += self.sinks_of(&task);
+        transfer.each(|transfer| {
+            sinks += self.sinks_of(transfer);
             Ok::<_, Refusal>(())
         })?;
         if parts + 2 * sinks > self.sends() || !self.has_sinks(sinks) {
@@ -235,13 +231,13 @@ impl QpResources {
         }
         let chain = endpoint.begin_chain();
         let mut chain = chain.map_err(refused::not_posted)?;
-        task.each(|task| match self.sinks_of(&task) {
+        transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
                 let part = whole.part(conn);
-                let begun = begin(self.request(&task), part, |request| chain.push(request));
+                let begun = begin(self.request(transfer), part, |request| chain.push(request));
                 begun.map_err(|(why, _)| why)
             }
-            _ => self.read_registered(&task, &mut chain, whole, conn),
+            _ => self.read_registered(transfer, &mut chain, whole, conn),
         })?;
         Ok(chain)
     }
@@ -249,9 +245,9 @@ impl QpResources {
 
 impl QpResources {
     /// Returns the number of local pieces to register for a request. Any context.
-    pub(super) fn sinks_of(&self, task: &Task<'_>) -> usize {
+    pub(super) fn sinks_of(&self, transfer: &Transfer) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
-        match (self.sinks(), task.op(), task.local()) {
+        match (self.sinks(), transfer.op(), transfer.local()) {
             (Some(_), Op::Read, LocalMemory::Lent(local)) => {
                 local.pieces().iter().filter(is_bare).count()
             }
@@ -268,18 +264,18 @@ impl QpResources {
     /// be on the chain. Any context.
     fn read_registered(
         &self,
-        task: &Task<'_>,
+        transfer: &Transfer,
         chain: &mut Chain,
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<(), Refusal> {
-        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), task.local()) else {
+        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), transfer.local()) else {
             return Err(Errno::EINVAL.into());
         };
-        let from = remote(task.remote().pieces())?;
+        let from = remote(transfer.remote().pieces())?;
         whole.with_read(Read::reserve)?;
-        let sink = sinks.sink(self.pd(), consumer_memory::memory(self.pd(), local, true)?)?;
-        let read = sink.read(chain, from, self.fences(task), || whole.part(conn));
+        let sink = sinks.sink(self.pd(), map(self.pd(), local, true)?)?;
+        let read = sink.read(chain, from, self.fences(transfer), || whole.part(conn));
         whole.with_read(|read| read.add(sinks, sink));
         read.map_err(refused::not_posted)
     }

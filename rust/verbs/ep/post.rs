@@ -8,10 +8,7 @@ use super::{
     done::TransferHandler,
     qp_resources::QpResources, //
 };
-use crate::{
-    consumer_memory,
-    refused, //
-};
+use crate::refused;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -19,18 +16,20 @@ use kernel::{
 use kfabric::{
     provider::{
         msg_ep::{
-            LocalMemory,
             Post,
-            PostRefusal,
-            Task, //
+            PostRefusal, //
         },
         ticket::Ticket, //
     },
     AtomicOp,
     Errno,
+    LocalMemory,
+    LocalPiece,
+    LocalPieces,
     Op,
     Refusal,
-    RemotePiece, //
+    RemotePiece,
+    Transfer, //
 };
 use rdma::{
     buffer::Buffer,
@@ -56,25 +55,25 @@ impl QpResources {
             Ok(endpoint) => endpoint,
             Err(why) => return Err(post.refuse(why)),
         };
-        let (task, ticket) = post.into_parts();
-        match task.op() {
-            Op::Receive => self.receive(endpoint, &task, ticket, conn),
-            _ if task.remote().pieces().len() > 1 || self.sinks_of(&task) > 0 => {
-                self.split(endpoint, &task, ticket, conn)
+        let (transfer, ticket) = post.into_parts();
+        match transfer.op() {
+            Op::Receive => self.receive(endpoint, transfer, ticket, conn),
+            _ if transfer.remote().pieces().len() > 1 || self.sinks_of(transfer) > 0 => {
+                self.split(endpoint, transfer, ticket, conn)
             }
-            _ => self.transmit(endpoint, &task, ticket, conn),
+            _ => self.transmit(endpoint, transfer, ticket, conn),
         }
     }
 
     fn receive(
         &self,
         endpoint: &Endpoint,
-        task: &Task<'_>,
+        transfer: &Transfer,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
         let told = TransferHandler::new(ticket, conn);
-        let begun = begin(receive(self.pd(), task), told, |request| {
+        let begun = begin(receive(self.pd(), transfer), told, |request| {
             endpoint.post_receive(request)
         });
         begun.map_err(not_begun)
@@ -83,27 +82,27 @@ impl QpResources {
     fn transmit(
         &self,
         endpoint: &Arc<Endpoint>,
-        task: &Task<'_>,
+        transfer: &Transfer,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
         let told = TransferHandler::new(ticket, conn);
-        let begun = begin(self.request(task), told, |request| {
+        let begun = begin(self.request(transfer), told, |request| {
             conn.give(
                 endpoint,
                 request,
-                task.flags().more(),
+                transfer.flags().more(),
                 Giving::TransferHandler,
             )
         });
         begun.map_err(not_begun)
     }
 
-    /// Creates the request for a task with at most one piece of the peer's memory.
-    pub(super) fn request(&self, task: &Task<'_>) -> Result<WorkRequest<Buffer>, Refusal> {
-        let memory = self.memory(task)?;
-        let to = || remote(task.remote().pieces());
-        let request = match task.op() {
+    /// Creates the request for a transfer with at most one piece of the peer's memory.
+    pub(super) fn request(&self, transfer: &Transfer) -> Result<WorkRequest<Buffer>, Refusal> {
+        let memory = self.memory(transfer)?;
+        let to = || remote(transfer.remote().pieces());
+        let request = match transfer.op() {
             Op::Send {
                 invalidates: Some(key),
                 ..
@@ -120,30 +119,30 @@ impl QpResources {
             Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
-        Ok(match self.fences(task) {
+        Ok(match self.fences(transfer) {
             true => request.fenced(),
             false => request,
         })
     }
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
-    pub(super) fn fences(&self, task: &Task<'_>) -> bool {
+    pub(super) fn fences(&self, transfer: &Transfer) -> bool {
         // A write of eight bytes takes its place among atomic operations. rxe carries out each in its turn. It
         // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
         // (`rxe_wqe_is_fenced()`).
         let writes = matches!(
-            task.op(),
+            transfer.op(),
             Op::Atomic {
                 what: AtomicOp::Write(_),
                 ..
             }
         );
-        task.flags().fences() || writes && !self.pd().device().is_software()
+        transfer.flags().fences() || writes && !self.pd().device().is_software()
     }
 
     /// Maps the local memory of a request to the peer.
-    fn memory(&self, task: &Task<'_>) -> Result<Gather<Buffer>, Refusal> {
-        match (task.op(), task.local()) {
+    fn memory(&self, transfer: &Transfer) -> Result<Gather<Buffer>, Refusal> {
+        match (transfer.op(), transfer.local()) {
             (
                 Op::Atomic {
                     what: AtomicOp::Write(word),
@@ -155,10 +154,8 @@ impl QpResources {
                 let discard = Gather::discard(self.pd(), GFP_ATOMIC);
                 discard.map_err(refused::not_mapped)
             }
-            (_, LocalMemory::Injected(bytes)) => self.copied(bytes),
-            (op, LocalMemory::Lent(local)) => {
-                consumer_memory::memory(self.pd(), local, op.writes_local())
-            }
+            (_, LocalMemory::Injected(copy)) => self.copied(copy.bytes()),
+            (op, LocalMemory::Lent(local)) => map(self.pd(), local, op.writes_local()),
         }
     }
 
@@ -172,11 +169,36 @@ impl QpResources {
 }
 
 /// Creates the request for a receive.
-pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, Refusal> {
-    let LocalMemory::Lent(local) = task.local() else {
+pub(super) fn receive(pd: &Arc<Pd>, transfer: &Transfer) -> Result<Receive<Buffer>, Refusal> {
+    let LocalMemory::Lent(local) = transfer.local() else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };
-    Receive::new(consumer_memory::memory(pd, local, true)?).map_err(refused::no_request)
+    Receive::new(map(pd, local, true)?).map_err(refused::no_request)
+}
+
+/// Maps the local memory of a transfer for the device of `pd`, which writes to it if `written`.
+/// Must be dropped before the ticket of the transfer ends. Any context.
+pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<Buffer>, Refusal> {
+    let pieces = local.pieces();
+    let memory = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC);
+    let mut memory = memory.map_err(refused::not_mapped)?;
+    for piece in pieces {
+        // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
+        // mapping for the device, until the transfer completes. The ticket ends at that time. The core
+        // has checked that the device may write to the memory.
+        let added = unsafe {
+            match *piece {
+                LocalPiece::Region { desc, address, len } => {
+                    // A descriptor is a region's local key, which no other length would be found by.
+                    memory.push(u32::try_from(desc).unwrap_or(0), address, len)
+                }
+                LocalPiece::Memory { phys, len } => memory.map(pd, phys, len),
+                LocalPiece::Mapped { address, len } => memory.push(pd.local_key(), address, len),
+            }
+        };
+        added.map_err(refused::not_mapped)?;
+    }
+    Ok(memory)
 }
 
 /// Creates the refusal of a transfer that was not begun.

@@ -86,10 +86,10 @@ impl provider::msg_ep::Srx for Srx {
         let Some(inside) = self.gate.enter() else {
             return Err(post.refuse(refused::gone()));
         };
-        let (task, ticket) = post.into_parts();
+        let (transfer, ticket) = post.into_parts();
         let Queue { srq, pd } = inside.get();
         let told = SharedReceiveHandler::new(ticket, &self.sharers);
-        let begun = begin(receive(pd, &task), told, |request| srq.post(request));
+        let begun = begin(receive(pd, transfer), told, |request| srq.post(request));
         begun.map_err(|(why, told)| {
             let ticket = told.into_ticket();
             PostRefusal::new(why, ticket)

@@ -12,10 +12,10 @@ use super::{
         with_target,
         CallFlags,
         RemoteArg,
+        Target,
         TransferArgs,
         TransferKind, //
     },
-    target::Target,
     EndpointObject, //
 };
 use crate::{
@@ -177,7 +177,7 @@ impl AtomicArgs {
     /// - `EFAULT`: there is no memory at the address of an operand.
     /// - The errors of [`post`].
     fn post(self, on: Target<'_>) -> Result<(), Refusal> {
-        let atomics = on.limits().atomics;
+        let atomics = on.limits.atomics;
         let what = match atomics.find(self.form, self.datatype, self.op)? {
             AtomicKind::Write => AtomicOp::Write(self.operand?.read()?),
             AtomicKind::Add => AtomicOp::Add(self.operand?.read()?),
@@ -442,7 +442,7 @@ macro_rules! valid_slots {
                 // SAFETY: `ep` is open for the call, and a `kfid_ep` begins with its fid.
                 let endpoint = unsafe { EndpointObject::from_fid(ep.cast()) };
                 let found = endpoint.and_then(|endpoint| {
-                    let atomics = endpoint.transferring()?.limits().atomics;
+                    let atomics = endpoint.transferring()?.limits.atomics;
                     atomics.find($form, datatype, op)?;
                     // SAFETY: `count` is null or valid for writes.
                     *unsafe { count.as_mut() }.ok_or(Refusal::NULL)? = 1;

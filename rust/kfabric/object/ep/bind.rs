@@ -66,11 +66,11 @@ fn set_all<T>(
 fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
     // The lock makes sure that the provider hears of successful binds only.
     let _alone = msg.preparing();
-    if msg.phase().get() != EpPhase::New {
+    if msg.phase.get() != EpPhase::New {
         let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
         return Err(refusal);
     }
-    let bound = msg.bound();
+    let bound = &msg.bound;
     let domain = ep.parent();
     if let Ok(eq) = other.object::<EqBody>() {
         let eq = other.bind(domain.parent(), eq, 0)?;
@@ -90,7 +90,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         });
     }
     if let Ok(srx) = other.object::<SrxBody>() {
-        if !msg.shares() {
+        if !msg.shares {
             let why = c"the endpoint was not opened with KFI_SHARED_CONTEXT";
             return Err(Refusal::new(Errno::EINVAL, why));
         }
@@ -98,7 +98,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         if bound.srx.as_ref().is_some() {
             return Err(twice());
         }
-        msg.imp().share(srx.get().imp())?;
+        msg.imp.share(&*srx.get().imp)?;
         return match bound.srx.populate(srx) {
             true => Ok(()),
             false => Err(twice()),
@@ -106,7 +106,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
     }
     if let Ok(counter) = other.object::<CounterBody>() {
         let flags = other.flags_of(TRANSMIT | RECV | READ | WRITE, 0)?;
-        if msg.shares() && flags & RECV != 0 {
+        if msg.shares && flags & RECV != 0 {
             let why = c"receives are counted for the context that the endpoint shares";
             return Err(Refusal::new(Errno::EINVAL, why));
         }

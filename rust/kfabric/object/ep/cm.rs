@@ -85,14 +85,12 @@ fn begin(
     begin: impl FnOnce(&dyn crate::provider::msg_ep::MsgEpOps) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let msg = endpoint.transferring()?;
-    if msg.phase().get() == EpPhase::New {
+    if msg.phase.get() == EpPhase::New {
         // Another thread may have enabled the endpoint at the same time.
-        endpoint
-            .enable()
-            .or_else(|refusal| match msg.phase().get() {
-                EpPhase::New => Err(refusal),
-                _ => Ok(()),
-            })?;
+        endpoint.enable().or_else(|refusal| match msg.phase.get() {
+            EpPhase::New => Err(refusal),
+            _ => Ok(()),
+        })?;
     }
     msg.begin(data, most, begin)
 }
@@ -115,20 +113,20 @@ unsafe extern "C" fn connect(
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let msg = endpoint.transferring()?;
-            if msg.answers() {
+            if msg.answers {
                 let why = c"the endpoint was made to answer a request";
                 return Err(Refusal::new(Errno::EOPBADSTATE, why));
             }
             let peer = match addr.is_null() {
                 true => {
                     let none = Refusal::new(Errno::EINVAL, c"no address of the peer");
-                    msg.wanted_peer().ok_or(none)?
+                    msg.peer.ok_or(none)?
                 }
                 false => sockaddr::read(addr, None)?,
             };
             let data = private_data(param, paramlen)?;
-            let [most, _, _] = msg.limits().cm_data_size;
-            let bounds = msg.options().bounds();
+            let [most, _, _] = msg.limits.cm_data_size;
+            let bounds = msg.options.bounds();
             begin(endpoint, data, most, |imp| imp.connect(peer, data, &bounds))
         })
     }
@@ -147,8 +145,8 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let data = private_data(param, paramlen)?;
             let msg = endpoint.transferring()?;
-            let [_, most, _] = msg.limits().cm_data_size;
-            let bounds = msg.options().bounds();
+            let [_, most, _] = msg.limits.cm_data_size;
+            let bounds = msg.options.bounds();
             begin(endpoint, data, most, |imp| imp.accept(data, &bounds))
         })
     }
@@ -197,7 +195,7 @@ unsafe fn write_address(
 unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize) -> c_int {
     let which = |endpoint: &EndpointObject| {
         let none = Refusal::new(Errno::EADDRNOTAVAIL, c"the endpoint has no address yet");
-        endpoint.transferring()?.imp().name().ok_or(none)
+        endpoint.transferring()?.imp.name().ok_or(none)
     };
     // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
     unsafe { write_address(fid, addr, len, which) }
@@ -213,8 +211,8 @@ unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize)
 unsafe extern "C" fn getpeer(ep: *mut kfid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
     let which = |endpoint: &EndpointObject| {
         let msg = endpoint.transferring()?;
-        match msg.phase().get() {
-            EpPhase::Connected => msg.imp().peer().ok_or(EpPhase::Enabled.refusal()),
+        match msg.phase.get() {
+            EpPhase::Connected => msg.imp.peer().ok_or(EpPhase::Enabled.refusal()),
             phase => Err(phase.refusal().with_errno(Errno::ENOTCONN)),
         }
     };

@@ -15,7 +15,6 @@ use crate::{
         },
         info::InfoChain,
     },
-    post::op::Op,
     provider::{
         cm::{
             Bounds,
@@ -71,23 +70,23 @@ pub(super) struct OpFlags {
 
 /// The connected part of an endpoint.
 pub(super) struct Msg {
-    imp: KBox<dyn MsgEpOps>,
+    pub(super) imp: KBox<dyn MsgEpOps>,
     events: Arc<ConnEvents>,
     /// The regions that are bound to the endpoint.
     ties: Arc<EndpointMrs>,
-    phase: Arc<AtomicPhase>,
+    pub(super) phase: Arc<AtomicPhase>,
     /// Serializes binds and the enable.
     preparing: Pin<KBox<Mutex<()>>>,
-    limits: MsgLimits,
-    bound: EpBindings,
-    options: EpOptions,
-    op_flags: OpFlags,
+    pub(super) limits: MsgLimits,
+    pub(super) bound: EpBindings,
+    pub(super) options: EpOptions,
+    pub(super) op_flags: OpFlags,
     /// The peer from the info.
-    peer: Option<SocketAddr>,
+    pub(super) peer: Option<SocketAddr>,
     /// The endpoint was opened with a connection request.
-    answers: bool,
+    pub(super) answers: bool,
     /// The endpoint takes its receives from a shared context.
-    shares: bool,
+    pub(super) shares: bool,
     /// The object that events name.
     fid: *mut kfid,
     context: *mut c_void,
@@ -142,38 +141,9 @@ impl Msg {
         })
     }
 
-    pub(super) fn imp(&self) -> &dyn MsgEpOps {
-        &*self.imp
-    }
-
-    pub(super) fn phase(&self) -> &AtomicPhase {
-        &self.phase
-    }
-
     /// Locks the endpoint for a bind or the enable. May sleep.
     pub(super) fn preparing(&self) -> MutexGuard<'_, ()> {
         self.preparing.lock()
-    }
-
-    pub(super) fn limits(&self) -> &MsgLimits {
-        &self.limits
-    }
-
-    pub(super) fn bound(&self) -> &EpBindings {
-        &self.bound
-    }
-
-    pub(super) fn options(&self) -> &EpOptions {
-        &self.options
-    }
-
-    pub(super) fn op_flags(&self) -> OpFlags {
-        self.op_flags
-    }
-
-    /// Returns whether the endpoint takes its receives from a shared context.
-    pub(super) fn shares(&self) -> bool {
-        self.shares
     }
 
     /// Returns `self` if the endpoint is enabled.
@@ -255,21 +225,11 @@ impl Msg {
             EpPhase::Connected => phase.refusal(),
             _ => Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before"),
         })?;
-        begin(self.imp()).inspect_err(|_| {
+        begin(&*self.imp).inspect_err(|_| {
             let _ = self
                 .phase
                 .change(EpPhase::Enabled, |phase| phase == EpPhase::Connecting);
         })
-    }
-
-    /// Returns whether the endpoint was opened with a connection request.
-    pub(super) fn answers(&self) -> bool {
-        self.answers
-    }
-
-    /// Returns the peer from the info.
-    pub(super) fn wanted_peer(&self) -> Option<SocketAddr> {
-        self.peer
     }
 
     /// Shuts down the connection. May sleep.
@@ -376,25 +336,6 @@ impl EpBindings {
             srx: SetOnce::new(),
             counters: [const { SetOnce::new() }; 4],
         }
-    }
-
-    /// Returns the completion queue of a transfer.
-    pub(super) fn reports(&self, op: &Op) -> Option<&CqBinding> {
-        match op {
-            Op::Receive => self.receive.as_ref(),
-            _ => self.transmit.as_ref(),
-        }
-    }
-
-    /// Returns the counter of a transfer.
-    pub(super) fn counter(&self, op: &Op) -> Option<&Arc<CntrCore>> {
-        let index = match op {
-            Op::Send { .. } => 0,
-            Op::Receive => 1,
-            Op::Read | Op::Atomic { fetches: true, .. } => 2,
-            Op::Write { .. } | Op::Atomic { .. } => 3,
-        };
-        self.counters.get(index)?.as_ref()
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
         EpPhase, //
         Msg,
     },
-    target::Target,
+    posting::Target,
     EndpointBody,
     EndpointObject, //
     EP as CLASS,
@@ -24,7 +24,6 @@ use crate::{
         obj::Object,
         place::Place, //
     },
-    post::op::Op,
     provider::cq::Context,
     support::{
         errno::Errno,
@@ -137,16 +136,16 @@ impl Msg {
         if name == KFI_OPT_CM_DATA_SIZE {
             return Err(Refusal::new(Errno::EINVAL, c"the option can't be set"));
         }
-        let found = self.options().find(name);
+        let found = self.options.find(name);
         let (option, values) = found
-            .filter(|_| self.limits().bounded)
+            .filter(|_| self.limits.bounded)
             .ok_or(UNKNOWN.value(widen_u32(name)))?;
         let wrong = Refusal::new(Errno::EINVAL, c"not a value of this option");
         let value = value.ok_or(wrong)?;
         if !values.contains(&value) {
             return Err(wrong.value(widen_u32(value)));
         }
-        match self.phase().get() {
+        match self.phase.get() {
             EpPhase::New | EpPhase::Enabled => {
                 option.store(value, Relaxed);
                 Ok(())
@@ -160,9 +159,9 @@ impl Msg {
 
     /// Returns the value of an option of type `unsigned int`.
     fn option(&self, name: u32) -> Result<u32, Refusal> {
-        let found = self.options().find(name);
+        let found = self.options.find(name);
         let (option, _) = found
-            .filter(|_| self.limits().bounded)
+            .filter(|_| self.limits.bounded)
             .ok_or(UNKNOWN.value(widen_u32(name)))?;
         Ok(option.load(Relaxed))
     }
@@ -234,7 +233,7 @@ pub(super) unsafe extern "C" fn getopt(
             let msg = endpoint.transferring()?;
             match name(level, option)? {
                 KFI_OPT_CM_DATA_SIZE => {
-                    let [size, _, _] = msg.limits().cm_data_size;
+                    let [size, _, _] = msg.limits.cm_data_size;
                     give(size, value, len)
                 }
                 other => give(msg.option(other)?, value, len),
@@ -243,16 +242,16 @@ pub(super) unsafe extern "C" fn getopt(
     }
 }
 
-/// Returns the number of transfers like `op` that the endpoint's queue and the completion queue can take. Any
-/// context.
+/// Returns the number of receives, or of other transfers, that the endpoint's queue and the completion queue
+/// can take. Any context.
 ///
 /// # Safety
 ///
 /// `ep` is an open object.
-unsafe fn left(ep: *mut kfid_ep, op: &Op) -> isize {
+unsafe fn left(ep: *mut kfid_ep, receives: bool) -> isize {
     // SAFETY: `ep` is an open object, and a `kfid_ep` begins with its fid.
     let target = unsafe { Target::find(ep.cast()) };
-    target.and_then(|target| target.left(op)).map_or_else(
+    target.and_then(|target| target.left(receives)).map_or_else(
         |refusal| signed_size(refusal.report()),
         |left| isize::try_from(left).unwrap_or(isize::MAX),
     )
@@ -265,7 +264,7 @@ unsafe fn left(ep: *mut kfid_ep, op: &Op) -> isize {
 /// `ep` is an open object.
 pub(super) unsafe extern "C" fn rx_size_left(ep: *mut kfid_ep) -> isize {
     // SAFETY: `ep` is an open object.
-    unsafe { left(ep, &Op::Receive) }
+    unsafe { left(ep, true) }
 }
 
 /// Returns the free transmit requests: `kfi_tx_size_left()`. Any context.
@@ -275,5 +274,5 @@ pub(super) unsafe extern "C" fn rx_size_left(ep: *mut kfid_ep) -> isize {
 /// `ep` is an open object.
 pub(super) unsafe extern "C" fn tx_size_left(ep: *mut kfid_ep) -> isize {
     // SAFETY: `ep` is an open object.
-    unsafe { left(ep, &Op::Read) }
+    unsafe { left(ep, false) }
 }

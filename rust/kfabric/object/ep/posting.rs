@@ -4,8 +4,19 @@
 //!
 //! All functions may be called in any context.
 
-use super::target::Target;
+use super::{
+    msg::{
+        EpPhase,
+        Msg, //
+    },
+    srx::SrxObject,
+    EndpointObject, //
+};
 use crate::{
+    object::{
+        cq::CqBinding,
+        domain::DomainObject, //
+    },
     post::{
         buffers::{
             Buffers,
@@ -14,23 +25,24 @@ use crate::{
         injected::InjectCopy,
         local::{
             DescMr,
-            LocalPieces, //
+            LocalMemory, //
         },
         op::{
             Op,
             PostFlags, //
         },
-        remote::RemoteMemory, //
+        remote::RemoteMemory,
+        Transfer, //
     },
     provider::{
+        cntr::CntrCore,
         cq::{
             Context, //
             CqEntry,
         },
         msg_ep::{
-            LocalMemory,
-            Post,
-            Task, //
+            MsgLimits,
+            Post, //
         },
         ticket::Ticket, //
     },
@@ -50,14 +62,150 @@ use crate::{
             signed_size,
             widen, //
         },
-        refusal::Refusal, //
+        refusal::Refusal,
+        table::NO_SUCH_CALL, //
     }, //
 };
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    sync::Arc, //
+};
 use kfi_bindings::{
     kfi_rma_iov,
+    kfid,
     kfid_ep, //
 };
+
+/// The object that a consumer posts a transfer on.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    domain: &'a DomainObject,
+    pub(super) limits: &'a MsgLimits,
+    queue: Queue<'a>,
+}
+
+/// The queue of a [`Target`].
+#[derive(Clone, Copy)]
+enum Queue<'a> {
+    /// Those of a connected endpoint.
+    Endpoint(&'a Msg),
+    /// That of a shared receive context.
+    Shared(&'a SrxObject),
+}
+
+/// The settings of a [`Target`] for one kind of transfer.
+struct Settings<'a> {
+    /// The flags of a call without flags.
+    default_flags: u64,
+    /// The completion queue.
+    cq: Option<&'a CqBinding>,
+    counter: Option<&'a Arc<CntrCore>>,
+}
+
+impl<'a> Target<'a> {
+    /// Returns the target behind a fid. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the object is neither an endpoint nor a shared receive context.
+    /// - `ENOSYS`: the endpoint transfers no data.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is null or an object, of this core or of another provider, that stays open for `'a`.
+    pub(super) unsafe fn find(fid: *mut kfid) -> Result<Self, Refusal> {
+        // SAFETY: `fid` is null or an object that stays open for `'a`.
+        if let Ok(srx) = unsafe { SrxObject::from_fid(fid) } {
+            return Ok(Self {
+                domain: srx.parent(),
+                limits: &srx.limits,
+                queue: Queue::Shared(srx),
+            });
+        }
+        // SAFETY: `fid` is null or an object that stays open for `'a`.
+        let endpoint = unsafe { EndpointObject::from_fid(fid) }?;
+        let msg = endpoint.transferring()?;
+        Ok(Self {
+            domain: endpoint.parent(),
+            limits: &msg.limits,
+            queue: Queue::Endpoint(msg),
+        })
+    }
+
+    /// Returns the settings for a kind of transfer, if the state permits to post one.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSYS`: the target is a shared receive context, and the transfer no receive.
+    /// - `ENOCQ`: the shared receive context has no completion queue.
+    /// - `EOPNOTSUPP`: a receive on an endpoint that shares a receive context.
+    /// - `EOPBADSTATE`, `ENOTCONN`: the endpoint is not enabled, or not connected.
+    fn settings(&self, kind: &TransferKind) -> Result<Settings<'a>, Refusal> {
+        let receives = matches!(kind, TransferKind::Receive);
+        let msg = match self.queue {
+            Queue::Shared(_) if !receives => return Err(NO_SUCH_CALL),
+            Queue::Shared(srx) => {
+                let why = c"no completion queue is bound for receives";
+                let cq = srx.reports().ok_or(Refusal::new(Errno::ENOCQ, why))?;
+                return Ok(Settings {
+                    default_flags: srx.op_flags,
+                    cq: Some(cq),
+                    counter: srx.counter.as_ref(),
+                });
+            }
+            Queue::Endpoint(msg) => msg,
+        };
+        if receives && msg.shares {
+            let why = c"receives are posted on the context that the endpoint shares";
+            return Err(Refusal::new(Errno::EOPNOTSUPP, why));
+        }
+        match msg.phase.get() {
+            EpPhase::Connected => (),
+            EpPhase::Enabled | EpPhase::Connecting if receives => (),
+            phase => return Err(phase.refusal()),
+        }
+        let [send, receive, read, write] = &msg.bound.counters;
+        let counter = match kind {
+            TransferKind::Send => send,
+            TransferKind::Receive => receive,
+            TransferKind::Read | TransferKind::Atomic { fetches: true, .. } => read,
+            TransferKind::Write | TransferKind::Atomic { .. } => write,
+        };
+        let (default_flags, cq) = match receives {
+            true => (msg.op_flags.receive, &msg.bound.receive),
+            false => (msg.op_flags.transmit, &msg.bound.transmit),
+        };
+        Ok(Settings {
+            default_flags,
+            cq: cq.as_ref(),
+            counter: counter.as_ref(),
+        })
+    }
+
+    /// Returns the number of receives, or of other transfers, that the consumer can post. Any context.
+    pub(super) fn left(&self, receives: bool) -> Result<usize, Refusal> {
+        let (own, cq) = match self.queue {
+            Queue::Endpoint(msg) => {
+                let (space, bound) = (msg.enabled()?.imp.room(), &msg.bound);
+                match receives {
+                    true => (space.receives, bound.receive.as_ref()),
+                    false => (space.sends, bound.transmit.as_ref()),
+                }
+            }
+            Queue::Shared(srx) if receives => (srx.imp.room(), srx.reports()),
+            Queue::Shared(_) => return Err(NO_SUCH_CALL),
+        };
+        Ok(cq.map_or(own, |to| own.min(to.cq.left())))
+    }
+
+    /// Cancels a receive that no message has arrived for. Any context.
+    pub(super) fn cancel(&self, context: Context) -> Result<(), Refusal> {
+        match self.queue {
+            Queue::Endpoint(msg) => msg.imp.cancel(context),
+            Queue::Shared(srx) => srx.imp.cancel(context),
+        }
+    }
+}
 
 /// The flags of a call.
 #[derive(Clone, Copy)]
@@ -206,11 +354,7 @@ fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
 }
 
 impl CallFlags {
-    fn parse(self, kind: &TransferKind, on: Target<'_>) -> Result<PostFlags, Refusal> {
-        let default = match kind {
-            TransferKind::Receive => on.op_flags().receive,
-            _ => on.op_flags().transmit,
-        };
+    fn parse(self, kind: &TransferKind, default: u64) -> Result<PostFlags, Refusal> {
         match self {
             Self::Default => Ok(PostFlags::default(default, kind.known_flags())),
             Self::Given(flags) => PostFlags::parse(flags, kind.known_flags()),
@@ -243,10 +387,10 @@ fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Opt
 ///
 /// After an error the transfer was not posted, and there is no completion.
 ///
-/// - The errors of [`Target::check`].
+/// - The errors of [`Target::settings`].
 /// - `EBADFLAGS`: the kind of transfer doesn't have these flags.
 /// - `EINVAL`: more immediate data than `cq_data_size`, or memory that is refused.
-/// - The errors of [`LocalPieces::find`], [`InjectCopy::copy`] and [`RemoteMemory::add`].
+/// - The errors of [`LocalPieces::find`](crate::post::local::LocalPieces::find), [`InjectCopy::copy`] and [`RemoteMemory::add`].
 /// - `EAGAIN`: the endpoint's queue or the completion queue is full.
 /// - The errors of the provider.
 pub(super) fn post(
@@ -254,11 +398,10 @@ pub(super) fn post(
     kind: &TransferKind,
     args: &TransferArgs<'_>,
 ) -> Result<(), Refusal> {
-    on.check(matches!(kind, TransferKind::Receive))?;
-    let limits = on.limits();
-    let flags = kind.flags(args.flags.parse(kind, on)?);
+    let settings = on.settings(kind)?;
+    let (domain, limits) = (on.domain, on.limits);
+    let flags = kind.flags(args.flags.parse(kind, settings.default_flags)?);
     let data = data_of(args, flags, limits.cq_data_size)?;
-    let domain = on.domain();
     let find = |desc| -> Result<DescMr, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
         domain.descs.find(desc).ok_or(none.value(widen(desc)))
@@ -270,30 +413,27 @@ pub(super) fn post(
     };
     let invalidates = args.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
-    let mut lent = LocalPieces::none();
-    let injected;
-    let local = match flags.injects() {
-        true => {
-            injected = InjectCopy::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
-            LocalMemory::Injected(injected.bytes())
+    let mut transfer = Transfer::new(op, flags);
+    match &mut transfer.local {
+        LocalMemory::Lent(local) if !flags.injects() => {
+            local.find(&args.buffers, &op, &rules, find)?;
         }
-        false => {
-            lent.find(&args.buffers, &op, &rules, find)?;
-            LocalMemory::Lent(&lent)
+        local => {
+            let copy = InjectCopy::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
+            *local = LocalMemory::Injected(copy);
         }
-    };
-    let bytes = kind.remote_bytes(local.bytes());
-    let mut remote = RemoteMemory::none();
-    args.remote
-        .find(&mut remote, &domain.keys, bytes, limits.remote_pieces)?;
-    if matches!(op, Op::Atomic { .. }) {
-        check_words(&remote)?;
     }
-    let reports = on.reports(&op);
-    let silent = reports.is_none_or(|reports| args.flags.is_silent(flags, reports.selective));
+    let bytes = kind.remote_bytes(transfer.local.bytes());
+    let (remote, most) = (&mut transfer.remote, limits.remote_pieces);
+    args.remote.find(remote, &domain.keys, bytes, most)?;
+    if matches!(op, Op::Atomic { .. }) {
+        check_words(remote)?;
+    }
+    let cq = settings.cq;
+    let silent = cq.is_none_or(|bound| args.flags.is_silent(flags, bound.selective));
     let full = Refusal::new(Errno::EAGAIN, c"the completion queue has no room");
-    let place = match reports {
-        Some(reports) => Some(reports.cq.reserve().ok_or(full)?),
+    let place = match cq {
+        Some(bound) => Some(bound.cq.reserve().ok_or(full)?),
         None => None,
     };
     let done = CqEntry {
@@ -303,10 +443,13 @@ pub(super) fn post(
         buf: Context::NULL,
         data: 0,
     };
-    let ticket = Ticket::new(place, on.counter(&op).cloned(), done, silent);
+    let ticket = Ticket::new(place, settings.counter.cloned(), done, silent);
     let context = ticket.context();
-    let task = Task::new(op, local, &remote, flags);
-    let posted = on.post(Post::new(task, ticket));
+    let post = Post::new(&transfer, ticket);
+    let posted = match on.queue {
+        Queue::Endpoint(msg) => msg.imp.post(post),
+        Queue::Shared(srx) => srx.imp.post(post),
+    };
     posted.or_else(|refused| refused.settle(context))
 }
 

@@ -106,10 +106,10 @@ impl Drop for BoundSrx {
 
 /// The core's part of a receive context.
 pub(crate) struct SrxBody {
-    imp: KBox<dyn Srx>,
-    limits: MsgLimits,
+    pub(super) imp: KBox<dyn Srx>,
+    pub(super) limits: MsgLimits,
     /// The flags of receives whose call has no flags.
-    op_flags: u64,
+    pub(super) op_flags: u64,
     reports: SetOnce<CqBinding>,
     /// Guards writes of `reports`, by a bind of the context or of the first endpoint.
     reporting: Pin<KBox<Mutex<()>>>,
@@ -135,18 +135,6 @@ impl SrxBody {
             counter: SetOnce::new(),
             users: Children::new(),
         })
-    }
-
-    pub(super) fn imp(&self) -> &dyn Srx {
-        &*self.imp
-    }
-
-    pub(super) fn limits(&self) -> &MsgLimits {
-        &self.limits
-    }
-
-    pub(super) fn op_flags(&self) -> u64 {
-        self.op_flags
     }
 
     /// Returns the completion queue of the receives, if one is bound. Any context.

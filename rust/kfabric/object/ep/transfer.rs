@@ -83,7 +83,7 @@ pub(super) static RMA: Table<kfi_ops_rma> = Table(kfi_ops_rma {
 });
 
 /// A kind of transfer as a type parameter.
-trait Transfer {
+trait TypedKind {
     const KIND: TransferKind;
 }
 
@@ -111,10 +111,10 @@ enum ReadKind {}
 enum WriteKind {}
 
 implement! {
-    SendKind: Transfer, KIND: TransferKind = TransferKind::Send;
-    ReceiveKind: Transfer, KIND: TransferKind = TransferKind::Receive;
-    ReadKind: Transfer, KIND: TransferKind = TransferKind::Read;
-    WriteKind: Transfer, KIND: TransferKind = TransferKind::Write;
+    SendKind: TypedKind, KIND: TransferKind = TransferKind::Send;
+    ReceiveKind: TypedKind, KIND: TransferKind = TransferKind::Receive;
+    ReadKind: TypedKind, KIND: TransferKind = TransferKind::Read;
+    WriteKind: TypedKind, KIND: TransferKind = TransferKind::Write;
     kvec: ListEntry, LIST: fn(*const kvec) -> RawList = RawList::Kvec;
     bio_vec: ListEntry, LIST: fn(*const bio_vec) -> RawList = RawList::Bvec;
     scatterlist: ListEntry, LIST: fn(*const scatterlist) -> RawList = RawList::Sgl;
@@ -140,7 +140,10 @@ impl BufferPointer for *const c_void {
 /// # Safety
 ///
 /// `ep` is null or an open object for the call, of this core or of another provider.
-unsafe fn post_on<T: Transfer>(ep: *mut kfid_ep, args: Result<TransferArgs<'_>, Refusal>) -> isize {
+unsafe fn post_on<T: TypedKind>(
+    ep: *mut kfid_ep,
+    args: Result<TransferArgs<'_>, Refusal>,
+) -> isize {
     // SAFETY: `ep` is null or open for the call.
     unsafe { with_target(ep, |target| post(target, &T::KIND, &args?)) }
 }
@@ -154,7 +157,7 @@ macro_rules! slots {
         /// # Safety
         ///
         /// `ep` is an open object.
-        pub(super) unsafe extern "C" fn buffer<T: Transfer, P: BufferPointer>(
+        pub(super) unsafe extern "C" fn buffer<T: TypedKind, P: BufferPointer>(
             ep: *mut kfid_ep,
             buf: P,
             len: usize,
@@ -181,7 +184,7 @@ macro_rules! slots {
         ///
         /// - `ep` is an open object.
         /// - `list` and `descs` are null or have `count` entries for the call.
-        pub(super) unsafe extern "C" fn list<T: Transfer, E: ListEntry>(
+        pub(super) unsafe extern "C" fn list<T: TypedKind, E: ListEntry>(
             ep: *mut kfid_ep,
             list: *const E,
             descs: *mut *mut c_void,
@@ -208,7 +211,7 @@ macro_rules! slots {
         /// # Safety
         ///
         /// `ep` is an open object.
-        pub(super) unsafe extern "C" fn inject<T: Transfer>(
+        pub(super) unsafe extern "C" fn inject<T: TypedKind>(
             ep: *mut kfid_ep,
             buf: *const c_void,
             len: usize,
@@ -232,7 +235,7 @@ macro_rules! slots {
         /// # Safety
         ///
         /// `ep` is an open object.
-        pub(super) unsafe extern "C" fn data<T: Transfer>(
+        pub(super) unsafe extern "C" fn data<T: TypedKind>(
             ep: *mut kfid_ep,
             buf: *const c_void,
             len: usize,
@@ -260,7 +263,7 @@ macro_rules! slots {
         /// # Safety
         ///
         /// `ep` is an open object.
-        pub(super) unsafe extern "C" fn injectdata<T: Transfer>(
+        pub(super) unsafe extern "C" fn injectdata<T: TypedKind>(
             ep: *mut kfid_ep,
             buf: *const c_void,
             len: usize,
@@ -314,7 +317,7 @@ macro_rules! args_of {
 /// - `ep` is an open object.
 /// - `msg` is null, an error pointer, or valid for the call.
 /// - Lists in `msg` are null or have as many entries as `msg` says.
-unsafe extern "C" fn by_msg<T: Transfer>(
+unsafe extern "C" fn by_msg<T: TypedKind>(
     ep: *mut kfid_ep,
     msg: *const kfi_msg,
     flags: u64,
@@ -357,7 +360,7 @@ unsafe fn remote_of(msg: &kfi_msg_rma) -> Result<RemoteArg<'_>, Refusal> {
 /// - `ep` is an open object.
 /// - `msg` is null, an error pointer, or valid for the call.
 /// - Lists in `msg` are null or have as many entries as `msg` says.
-unsafe extern "C" fn by_msg_rma<T: Transfer>(
+unsafe extern "C" fn by_msg_rma<T: TypedKind>(
     ep: *mut kfid_ep,
     msg: *const kfi_msg_rma,
     flags: u64,
