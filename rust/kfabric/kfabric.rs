@@ -34,10 +34,6 @@ pub use crate::{
         mr, //
     },
     post::{
-        buffers::{
-            LocalRules,
-            MAX_INJECT, //
-        },
         injected::InjectCopy,
         local::{
             LocalMemory,
@@ -53,7 +49,9 @@ pub use crate::{
             RemoteMemory,
             MAX_REMOTE, //
         },
-        Transfer, //
+        LocalRules,
+        Transfer,
+        MAX_INJECT, //
     },
     provider::{
         cntr::CntrCore,

@@ -4,7 +4,6 @@
 //!
 //! The module uses no objects and no providers. All functions may be called in any context.
 
-pub(crate) mod buffers;
 pub(crate) mod injected;
 pub(crate) mod local;
 pub(crate) mod op;
@@ -18,16 +17,45 @@ use self::{
     },
     remote::RemoteMemory, //
 };
+use crate::region::memory::MappedAs;
+
+/// Most pieces of one transfer.
+pub(crate) const MAX_PIECES: usize = 16;
+
+/// Most bytes that one transfer can inject.
+pub const MAX_INJECT: usize = 64;
+
+/// The rules of a domain for memory at this side; constant.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalRules {
+    /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
+    pub by_region: bool,
+    /// The kind of addresses in a mapped scatterlist.
+    pub mapped: MappedAs,
+    /// The device may be able to reach memory of other PCI devices.
+    pub peer_to_peer: bool,
+    /// Most segments.
+    pub segments: usize,
+    /// Most pieces; at most 16.
+    pub pieces: usize,
+    /// Most bytes.
+    pub bytes: u64,
+}
 
 /// A transfer that a consumer posts.
 ///
 /// Only the core creates one. A provider can't keep it, because the memory is valid only until the transfer
 /// ends.
+#[non_exhaustive]
 pub struct Transfer {
-    pub(crate) op: Op,
-    pub(crate) local: LocalMemory,
-    pub(crate) remote: RemoteMemory,
-    pub(crate) flags: PostFlags,
+    /// The operation.
+    pub op: Op,
+    /// The local memory.
+    pub local: LocalMemory,
+    /// The peer's memory, which is empty for a message.
+    pub remote: RemoteMemory,
+    /// The flags.
+    pub flags: PostFlags,
 }
 
 impl Transfer {
@@ -40,26 +68,6 @@ impl Transfer {
             remote: RemoteMemory::none(),
             flags,
         }
-    }
-
-    /// Returns the operation.
-    pub fn op(&self) -> Op {
-        self.op
-    }
-
-    /// Returns the local memory.
-    pub fn local(&self) -> &LocalMemory {
-        &self.local
-    }
-
-    /// Returns the peer's memory, which is empty for a message.
-    pub fn remote(&self) -> &RemoteMemory {
-        &self.remote
-    }
-
-    /// Returns the flags.
-    pub fn flags(&self) -> PostFlags {
-        self.flags
     }
 
     /// Calls `f` with a transfer for each piece of the peer's memory, in order, until `f` returns an error.

@@ -41,7 +41,6 @@
 //! with a [`Request`](request::Request).
 
 pub mod access;
-pub mod buffer;
 pub mod client;
 pub mod cm;
 mod completion;
@@ -79,7 +78,10 @@ pub use crate::{
     },
     cq::Cq,
     device::Device,
-    gather::Gather,
+    gather::{
+        Buffer,
+        Gather, //
+    },
     limits::Limits,
     local_qp::{
         LocalQp,

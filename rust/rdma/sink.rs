@@ -31,14 +31,16 @@ use rdma_bindings as b;
 
 use crate::{
     access::Access,
-    buffer::Buffer,
     cm::Chain,
     device::Device,
-    gather::Gather,
+    gather::{
+        Buffer,
+        Gather, //
+    },
     in_flight::{
         InFlight,
-        InFlightRef, //
-        StableRef,
+        InFlightRef,
+        StableRef, //
     },
     mr::{
         FastMr,

@@ -7,7 +7,7 @@ use super::{
     Mr, //
 };
 use crate::{
-    post::buffers::MAX_PIECES,
+    post::MAX_PIECES,
     support::{
         errno::Errno,
         num::index,

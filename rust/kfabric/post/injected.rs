@@ -4,16 +4,14 @@
 
 use crate::{
     post::{
-        buffers::{
-            Buffers,
-            LocalRules,
-            MAX_INJECT, //
-        },
         local::{
+            Buffers,
             DescMr,
             LocalPieces, //
         },
-        op::Op, //
+        op::Op,
+        LocalRules,
+        MAX_INJECT, //
     },
     region::{
         memory::MappedAs,
@@ -151,7 +149,7 @@ pub(crate) fn copy_nofault(to: &mut [u8], from: *const c_void) -> Result<(), Ref
 #[kernel::macros::kunit_tests(kfabric_post_injected)]
 mod tests {
     use super::*;
-    use crate::post::buffers::RawList;
+    use crate::post::local::RawList;
     use core::ptr::null;
     use kfi_bindings::kvec;
 

@@ -35,14 +35,14 @@ impl Post<'_> {
     /// the rules of a software provider exclude. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
         let (transfer, ticket) = self.into_parts();
-        match transfer.local() {
+        match &transfer.local {
             LocalMemory::Lent(local) if local.has_regions() => Err(Self::new(transfer, ticket)),
             // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
             local => Ok(Kept {
                 transfer: Transfer {
                     local: *local,
-                    remote: *transfer.remote(),
-                    ..Transfer::new(transfer.op(), transfer.flags())
+                    remote: transfer.remote,
+                    ..Transfer::new(transfer.op, transfer.flags)
                 },
                 ticket,
             }),
@@ -139,13 +139,13 @@ mod tests {
     use super::*;
     use crate::{
         post::{
-            buffers::{
-                Buffers,
-                LocalRules, //
-            },
             injected::InjectCopy,
-            local::DescMr,
-            op::PostFlags, //
+            local::{
+                Buffers,
+                DescMr, //
+            },
+            op::PostFlags,
+            LocalRules, //
         },
         provider::cq::{
             Context,

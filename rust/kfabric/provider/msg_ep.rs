@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     post::{
-        buffers::LocalRules,
         op::Atomics,
+        LocalRules,
         Transfer, //
     },
     support::{

@@ -24,10 +24,12 @@ use super::{
     id::Locked, //
 };
 use crate::{
-    buffer::Buffer,
     device::Device,
     errno,
-    gather::Gather,
+    gather::{
+        Buffer,
+        Gather, //
+    },
     port::Protocol,
     qp::{
         Init,

@@ -195,7 +195,7 @@ impl QpResources {
             }
         };
         whole.accept(ticket);
-        match conn.give_all(endpoint, chain, transfer.flags().more()) {
+        match conn.give_all(endpoint, chain, transfer.flags.more()) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
                 let ticket = whole.take_back();
@@ -215,7 +215,7 @@ impl QpResources {
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
-        let parts = transfer.remote().pieces().len();
+        let parts = transfer.remote.pieces().len();
         if parts > self.sends() {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));
@@ -247,7 +247,7 @@ impl QpResources {
     /// Returns the number of local pieces to register for a request. Any context.
     pub(super) fn sinks_of(&self, transfer: &Transfer) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
-        match (self.sinks(), transfer.op(), transfer.local()) {
+        match (self.sinks(), transfer.op, &transfer.local) {
             (Some(_), Op::Read, LocalMemory::Lent(local)) => {
                 local.pieces().iter().filter(is_bare).count()
             }
@@ -269,10 +269,10 @@ impl QpResources {
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<(), Refusal> {
-        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), transfer.local()) else {
+        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), &transfer.local) else {
             return Err(Errno::EINVAL.into());
         };
-        let from = remote(transfer.remote().pieces())?;
+        let from = remote(transfer.remote.pieces())?;
         whole.with_read(Read::reserve)?;
         let sink = sinks.sink(self.pd(), map(self.pd(), local, true)?)?;
         let read = sink.read(chain, from, self.fences(transfer), || whole.part(conn));

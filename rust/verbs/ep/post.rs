@@ -32,7 +32,6 @@ use kfabric::{
     Transfer, //
 };
 use rdma::{
-    buffer::Buffer,
     cm::Endpoint,
     request::{
         CompletionHandler,
@@ -44,6 +43,7 @@ use rdma::{
         Remote,
         WorkRequest, //
     },
+    Buffer,
     Gather,
     Pd, //
 };
@@ -56,9 +56,9 @@ impl QpResources {
             Err(why) => return Err(post.refuse(why)),
         };
         let (transfer, ticket) = post.into_parts();
-        match transfer.op() {
+        match transfer.op {
             Op::Receive => self.receive(endpoint, transfer, ticket, conn),
-            _ if transfer.remote().pieces().len() > 1 || self.sinks_of(transfer) > 0 => {
+            _ if transfer.remote.pieces().len() > 1 || self.sinks_of(transfer) > 0 => {
                 self.split(endpoint, transfer, ticket, conn)
             }
             _ => self.transmit(endpoint, transfer, ticket, conn),
@@ -91,7 +91,7 @@ impl QpResources {
             conn.give(
                 endpoint,
                 request,
-                transfer.flags().more(),
+                transfer.flags.more(),
                 Giving::TransferHandler,
             )
         });
@@ -101,8 +101,8 @@ impl QpResources {
     /// Creates the request for a transfer with at most one piece of the peer's memory.
     pub(super) fn request(&self, transfer: &Transfer) -> Result<WorkRequest<Buffer>, Refusal> {
         let memory = self.memory(transfer)?;
-        let to = || remote(transfer.remote().pieces());
-        let request = match transfer.op() {
+        let to = || remote(transfer.remote.pieces());
+        let request = match transfer.op {
             Op::Send {
                 invalidates: Some(key),
                 ..
@@ -131,18 +131,18 @@ impl QpResources {
         // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
         // (`rxe_wqe_is_fenced()`).
         let writes = matches!(
-            transfer.op(),
+            transfer.op,
             Op::Atomic {
                 what: AtomicOp::Write(_),
                 ..
             }
         );
-        transfer.flags().fences() || writes && !self.pd().device().is_software()
+        transfer.flags.fences() || writes && !self.pd().device().is_software()
     }
 
     /// Maps the local memory of a request to the peer.
     fn memory(&self, transfer: &Transfer) -> Result<Gather<Buffer>, Refusal> {
-        match (transfer.op(), transfer.local()) {
+        match (transfer.op, &transfer.local) {
             (
                 Op::Atomic {
                     what: AtomicOp::Write(word),
@@ -170,7 +170,7 @@ impl QpResources {
 
 /// Creates the request for a receive.
 pub(super) fn receive(pd: &Arc<Pd>, transfer: &Transfer) -> Result<Receive<Buffer>, Refusal> {
-    let LocalMemory::Lent(local) = transfer.local() else {
+    let LocalMemory::Lent(local) = &transfer.local else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };
     Receive::new(map(pd, local, true)?).map_err(refused::no_request)

@@ -43,13 +43,13 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
-    buffer::Buffer,
     in_flight::InFlight,
     mr::{
         Fence,
         Kind, //
     },
     sink::Regions,
+    Buffer,
     FastMr,
     Gather,
     Pd,

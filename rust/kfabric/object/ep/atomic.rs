@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     post::{
-        buffers::Buffers,
         injected::copy_nofault,
+        local::Buffers,
         op::{
             AtomicForm,
             AtomicKind, //

@@ -18,12 +18,9 @@ use crate::{
         domain::DomainObject, //
     },
     post::{
-        buffers::{
-            Buffers,
-            LocalRules, //
-        },
         injected::InjectCopy,
         local::{
+            Buffers,
             DescMr,
             LocalMemory, //
         },
@@ -32,6 +29,7 @@ use crate::{
             PostFlags, //
         },
         remote::RemoteMemory,
+        LocalRules,
         Transfer, //
     },
     provider::{

@@ -15,7 +15,7 @@ use super::posting::{
 };
 use crate::{
     post::{
-        buffers::{
+        local::{
             Buffers,
             RawList, //
         },

@@ -4,13 +4,7 @@
 
 #[kernel::macros::kunit_tests(kfabric_post_local)]
 mod tests {
-    use super::super::{
-        super::buffers::{
-            Buffers,
-            RawList, //
-        },
-        *, //
-    };
+    use super::super::*;
     use crate::region::access::Access;
     use core::ptr;
     use kernel::prelude::*;

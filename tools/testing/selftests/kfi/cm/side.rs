@@ -21,7 +21,6 @@ use kernel::{
     }, //
 };
 use rdma::{
-    buffer::Buffer,
     cm::{
         ConnParam,
         Connection,
@@ -30,7 +29,10 @@ use rdma::{
         Proposal,
         Resolved, //
     },
-    gather::Gather,
+    gather::{
+        Buffer,
+        Gather, //
+    },
     qp::Depths,
     request::{
         CompletedRequest,
