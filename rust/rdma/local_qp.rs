@@ -96,10 +96,10 @@ use crate::{
 /// let queue = LocalQp::new(pd.clone(), 128, 60)?;
 /// // Reachable for peers when this has returned, by the keys that the regions have then.
 /// let mut valid = None;
-/// let registered = queue.register_all(Few::one(prepared), |mr| valid = Some(mr));
+/// let registered = queue.register_all(SmallVec::one(prepared), |mr| valid = Some(mr));
 /// registered.map_err(|failed| failed.error)?;
 /// ...
-/// queue.revoke_all(Few::one(valid.ok_or(EIO)?), fence, |free| pool.give(free))?;
+/// queue.revoke_all(SmallVec::one(valid.ok_or(EIO)?), fence, |free| pool.give(free))?;
 /// ```
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {

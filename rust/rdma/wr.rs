@@ -32,7 +32,7 @@ use crate::{
 ///
 /// ```ignore
 /// // The region is lent: it can be had back when the request has ended.
-/// let lender = Lender::new(region)?;
+/// let lender = InFlight::new(region)?;
 /// let memory = Gather::part(lender.lend(), 0..4096)?;
 /// let write = WorkRequest::write(memory, Remote { address, key }).fenced();
 /// ```
