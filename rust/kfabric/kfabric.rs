@@ -50,7 +50,7 @@ pub use crate::{
             MAX_REMOTE, //
         },
         LocalRules,
-        Transfer,
+        TransferRequest,
         MAX_INJECT, //
     },
     provider::{

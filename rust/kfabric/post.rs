@@ -47,7 +47,7 @@ pub struct LocalRules {
 /// Only the core creates one. A provider can't keep it, because the memory is valid only until the transfer
 /// ends.
 #[non_exhaustive]
-pub struct Transfer {
+pub struct TransferRequest {
     /// The operation.
     pub op: Op,
     /// The local memory.
@@ -58,7 +58,7 @@ pub struct Transfer {
     pub flags: PostFlags,
 }
 
-impl Transfer {
+impl TransferRequest {
     /// Creates a transfer without memory.
     #[inline]
     pub(crate) fn new(op: Op, flags: PostFlags) -> Self {

@@ -10,7 +10,7 @@ use crate::{
         },
         op::Op,
         remote::RemoteMemory,
-        Transfer, //
+        TransferRequest, //
     },
     provider::{
         msg_ep::Post,
@@ -26,7 +26,7 @@ use crate::{
 /// - The consumer leaves lent memory alone until `ticket` ends. It is writable if the operation writes it.
 /// - No piece of lent memory refers to a region.
 pub struct Kept {
-    transfer: Transfer,
+    transfer: TransferRequest,
     ticket: Ticket,
 }
 
@@ -39,10 +39,10 @@ impl Post<'_> {
             LocalMemory::Lent(local) if local.has_regions() => Err(Self::new(transfer, ticket)),
             // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
             local => Ok(Kept {
-                transfer: Transfer {
+                transfer: TransferRequest {
                     local: *local,
                     remote: transfer.remote,
-                    ..Transfer::new(transfer.op, transfer.flags)
+                    ..TransferRequest::new(transfer.op, transfer.flags)
                 },
                 ticket,
             }),
@@ -184,9 +184,9 @@ mod tests {
             buf: Context::NULL,
             data: 0,
         };
-        let transfer = Transfer {
+        let transfer = TransferRequest {
             local,
-            ..Transfer::new(op, flags)
+            ..TransferRequest::new(op, flags)
         };
         let ticket = Ticket::new(None, None, done, true);
         Post::new(&transfer, ticket).keep().map_err(|_| EINVAL)

@@ -16,7 +16,7 @@ use crate::{
     post::{
         op::Atomics,
         LocalRules,
-        Transfer, //
+        TransferRequest, //
     },
     support::{
         errno::Errno,
@@ -99,18 +99,18 @@ pub struct MsgLimits {
 
 /// A transfer to post, with its ticket.
 pub struct Post<'a> {
-    transfer: &'a Transfer,
+    transfer: &'a TransferRequest,
     ticket: Ticket,
 }
 
 impl<'a> Post<'a> {
     /// Creates a post. Lent memory of the transfer stays valid until the ticket ends.
-    pub(crate) fn new(transfer: &'a Transfer, ticket: Ticket) -> Self {
+    pub(crate) fn new(transfer: &'a TransferRequest, ticket: Ticket) -> Self {
         Self { transfer, ticket }
     }
 
     /// Returns the transfer and its ticket.
-    pub fn into_parts(self) -> (&'a Transfer, Ticket) {
+    pub fn into_parts(self) -> (&'a TransferRequest, Ticket) {
         (self.transfer, self.ticket)
     }
 

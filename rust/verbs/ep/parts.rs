@@ -43,7 +43,7 @@ use kfabric::{
     LocalPiece,
     Op,
     Refusal,
-    Transfer, //
+    TransferRequest, //
 };
 use rdma::{
     cm::{
@@ -175,7 +175,7 @@ impl QpResources {
     pub(super) fn split(
         &self,
         endpoint: &Arc<Endpoint>,
-        transfer: &Transfer,
+        transfer: &TransferRequest,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
@@ -211,7 +211,7 @@ impl QpResources {
     fn chain(
         &self,
         endpoint: &Arc<Endpoint>,
-        transfer: &Transfer,
+        transfer: &TransferRequest,
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
@@ -245,7 +245,7 @@ impl QpResources {
 
 impl QpResources {
     /// Returns the number of local pieces to register for a request. Any context.
-    pub(super) fn sinks_of(&self, transfer: &Transfer) -> usize {
+    pub(super) fn sinks_of(&self, transfer: &TransferRequest) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
         match (self.sinks(), transfer.op, &transfer.local) {
             (Some(_), Op::Read, LocalMemory::Lent(local)) => {
@@ -264,7 +264,7 @@ impl QpResources {
     /// be on the chain. Any context.
     fn read_registered(
         &self,
-        transfer: &Transfer,
+        transfer: &TransferRequest,
         chain: &mut Chain,
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,

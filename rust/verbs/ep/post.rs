@@ -29,7 +29,7 @@ use kfabric::{
     Op,
     Refusal,
     RemotePiece,
-    Transfer, //
+    TransferRequest, //
 };
 use rdma::{
     cm::Endpoint,
@@ -68,7 +68,7 @@ impl QpResources {
     fn receive(
         &self,
         endpoint: &Endpoint,
-        transfer: &Transfer,
+        transfer: &TransferRequest,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
@@ -82,7 +82,7 @@ impl QpResources {
     fn transmit(
         &self,
         endpoint: &Arc<Endpoint>,
-        transfer: &Transfer,
+        transfer: &TransferRequest,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
@@ -99,7 +99,10 @@ impl QpResources {
     }
 
     /// Creates the request for a transfer with at most one piece of the peer's memory.
-    pub(super) fn request(&self, transfer: &Transfer) -> Result<WorkRequest<Buffer>, Refusal> {
+    pub(super) fn request(
+        &self,
+        transfer: &TransferRequest,
+    ) -> Result<WorkRequest<Buffer>, Refusal> {
         let memory = self.memory(transfer)?;
         let to = || remote(transfer.remote.pieces());
         let request = match transfer.op {
@@ -126,7 +129,7 @@ impl QpResources {
     }
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
-    pub(super) fn fences(&self, transfer: &Transfer) -> bool {
+    pub(super) fn fences(&self, transfer: &TransferRequest) -> bool {
         // A write of eight bytes takes its place among atomic operations. rxe carries out each in its turn. It
         // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
         // (`rxe_wqe_is_fenced()`).
@@ -141,7 +144,7 @@ impl QpResources {
     }
 
     /// Maps the local memory of a request to the peer.
-    fn memory(&self, transfer: &Transfer) -> Result<Gather<Buffer>, Refusal> {
+    fn memory(&self, transfer: &TransferRequest) -> Result<Gather<Buffer>, Refusal> {
         match (transfer.op, &transfer.local) {
             (
                 Op::Atomic {
@@ -169,7 +172,10 @@ impl QpResources {
 }
 
 /// Creates the request for a receive.
-pub(super) fn receive(pd: &Arc<Pd>, transfer: &Transfer) -> Result<Receive<Buffer>, Refusal> {
+pub(super) fn receive(
+    pd: &Arc<Pd>,
+    transfer: &TransferRequest,
+) -> Result<Receive<Buffer>, Refusal> {
     let LocalMemory::Lent(local) = &transfer.local else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };

@@ -30,7 +30,7 @@ use crate::{
         },
         remote::RemoteMemory,
         LocalRules,
-        Transfer, //
+        TransferRequest, //
     },
     provider::{
         cntr::CntrCore,
@@ -411,7 +411,7 @@ pub(super) fn post(
     };
     let invalidates = args.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
-    let mut transfer = Transfer::new(op, flags);
+    let mut transfer = TransferRequest::new(op, flags);
     match &mut transfer.local {
         LocalMemory::Lent(local) if !flags.injects() => {
             local.find(&args.buffers, &op, &rules, find)?;
