@@ -36,9 +36,10 @@ pub use crate::{
     post::{
         injected::InjectCopy,
         local::{
-            LocalMemory,
             LocalPiece,
-            LocalPieces, //
+            LocalPieces,
+            LocalRules,
+            MAX_INJECT, //
         },
         op::{
             Atomics,
@@ -49,9 +50,8 @@ pub use crate::{
             RemoteMemory,
             MAX_REMOTE, //
         },
-        LocalRules,
-        TransferRequest,
-        MAX_INJECT, //
+        LocalMemory,
+        TransferRequest, //
     },
     provider::{
         cntr::CntrCore,

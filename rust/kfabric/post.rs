@@ -10,36 +10,51 @@ pub(crate) mod op;
 pub(crate) mod remote;
 
 use self::{
-    local::LocalMemory,
+    injected::InjectCopy,
+    local::LocalPieces,
     op::{
         Op,
         PostFlags, //
     },
     remote::RemoteMemory, //
 };
-use crate::region::memory::MappedAs;
+use crate::support::num::widen;
 
-/// Most pieces of one transfer.
-pub(crate) const MAX_PIECES: usize = 16;
+/// The local memory of a transfer.
+#[derive(Clone, Copy)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box needs an allocation, which may fail, in any context"
+)]
+pub enum LocalMemory {
+    /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
+    Lent(LocalPieces),
+    /// A copy of the bytes. The consumer may reuse its memory after the posting call.
+    Injected(InjectCopy),
+}
 
-/// Most bytes that one transfer can inject.
-pub const MAX_INJECT: usize = 64;
+impl LocalMemory {
+    /// Creates a description of no memory.
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self::Lent(LocalPieces::none())
+    }
 
-/// The rules of a domain for memory at this side; constant.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalRules {
-    /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
-    pub by_region: bool,
-    /// The kind of addresses in a mapped scatterlist.
-    pub mapped: MappedAs,
-    /// The device may be able to reach memory of other PCI devices.
-    pub peer_to_peer: bool,
-    /// Most segments.
-    pub segments: usize,
-    /// Most pieces; at most 16.
-    pub pieces: usize,
-    /// Most bytes.
-    pub bytes: u64,
+    /// Returns the length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Lent(local) => local.bytes(),
+            Self::Injected(copy) => widen(copy.bytes().len()),
+        }
+    }
+
+    /// Returns at most `len` bytes from `at` on.
+    fn part(&self, at: u64, len: u64) -> Self {
+        match self {
+            Self::Lent(local) => Self::Lent(local.part(at, len)),
+            Self::Injected(copy) => Self::Injected(copy.part(at, len)),
+        }
+    }
 }
 
 /// A transfer that a consumer posts.

@@ -7,7 +7,7 @@ use super::{
     Mr, //
 };
 use crate::{
-    post::MAX_PIECES,
+    post::local::MAX_PIECES,
     support::{
         errno::Errno,
         num::index,

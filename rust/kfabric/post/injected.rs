@@ -7,11 +7,11 @@ use crate::{
         local::{
             Buffers,
             DescMr,
-            LocalPieces, //
+            LocalPieces,
+            LocalRules,
+            MAX_INJECT, //
         },
-        op::Op,
-        LocalRules,
-        MAX_INJECT, //
+        op::Op, //
     },
     region::{
         memory::MappedAs,

@@ -7,12 +7,7 @@
 
 mod kunit;
 
-use super::{
-    injected::InjectCopy,
-    op::Op,
-    LocalRules,
-    MAX_PIECES, //
-};
+use super::op::Op;
 use crate::{
     region::{
         access::Access,
@@ -233,43 +228,6 @@ impl LocalPiece {
     pub const fn bytes(&self) -> u64 {
         match *self {
             Self::Region { len, .. } | Self::Memory { len, .. } | Self::Mapped { len, .. } => len,
-        }
-    }
-}
-
-/// The local memory of a transfer.
-#[derive(Clone, Copy)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box needs an allocation, which may fail, in any context"
-)]
-pub enum LocalMemory {
-    /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
-    Lent(LocalPieces),
-    /// A copy of the bytes. The consumer may reuse its memory after the posting call.
-    Injected(InjectCopy),
-}
-
-impl LocalMemory {
-    /// Creates a description of no memory.
-    #[inline]
-    pub(crate) fn none() -> Self {
-        Self::Lent(LocalPieces::none())
-    }
-
-    /// Returns the length in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Self::Lent(local) => local.bytes(),
-            Self::Injected(copy) => widen(copy.bytes().len()),
-        }
-    }
-
-    /// Returns at most `len` bytes from `at` on.
-    pub(super) fn part(&self, at: u64, len: u64) -> Self {
-        match self {
-            Self::Lent(local) => Self::Lent(local.part(at, len)),
-            Self::Injected(copy) => Self::Injected(copy.part(at, len)),
         }
     }
 }
@@ -569,4 +527,27 @@ impl LinearExtent {
         // caller promises. `from` is a slice of that length.
         unsafe { kfi_bindings::kfi_helper_move(self.start, from.as_ptr().cast(), from.len()) };
     }
+}
+
+/// Most pieces of one transfer.
+pub(crate) const MAX_PIECES: usize = 16;
+
+/// Most bytes that one transfer can inject.
+pub const MAX_INJECT: usize = 64;
+
+/// The rules of a domain for memory at this side; constant.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalRules {
+    /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
+    pub by_region: bool,
+    /// The kind of addresses in a mapped scatterlist.
+    pub mapped: MappedAs,
+    /// The device may be able to reach memory of other PCI devices.
+    pub peer_to_peer: bool,
+    /// Most segments.
+    pub segments: usize,
+    /// Most pieces; at most 16.
+    pub pieces: usize,
+    /// Most bytes.
+    pub bytes: u64,
 }

@@ -4,12 +4,10 @@
 
 use crate::{
     post::{
-        local::{
-            LocalMemory,
-            LocalPieces, //
-        },
+        local::LocalPieces,
         op::Op,
         remote::RemoteMemory,
+        LocalMemory,
         TransferRequest, //
     },
     provider::{
@@ -142,10 +140,10 @@ mod tests {
             injected::InjectCopy,
             local::{
                 Buffers,
-                DescMr, //
+                DescMr,
+                LocalRules, //
             },
-            op::PostFlags,
-            LocalRules, //
+            op::PostFlags, //
         },
         provider::cq::{
             Context,

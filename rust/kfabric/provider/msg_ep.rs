@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     post::{
+        local::LocalRules,
         op::Atomics,
-        LocalRules,
         TransferRequest, //
     },
     support::{

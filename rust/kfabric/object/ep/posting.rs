@@ -22,14 +22,14 @@ use crate::{
         local::{
             Buffers,
             DescMr,
-            LocalMemory, //
+            LocalRules, //
         },
         op::{
             Op,
             PostFlags, //
         },
         remote::RemoteMemory,
-        LocalRules,
+        LocalMemory,
         TransferRequest, //
     },
     provider::{
