@@ -154,7 +154,7 @@ pub(crate) struct Entries {
 
 impl Entries {
     /// Returns the completion queue.
-    pub(crate) fn cq(&self) -> &Cq {
+    pub(crate) fn cq(&self) -> &Arc<Cq> {
         &self.cq
     }
 

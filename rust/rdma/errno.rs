@@ -6,19 +6,6 @@
 
 use kernel::prelude::*;
 
-/// Returns ENETDOWN.
-#[inline]
-pub(crate) fn enetdown() -> Error {
-    #[cfg(kernel_7_3)]
-    {
-        kernel::error::code::ENETDOWN
-    }
-    #[cfg(not(kernel_7_3))]
-    {
-        Error::from_errno(-100)
-    }
-}
-
 /// Returns ENOTCONN.
 #[inline]
 pub(crate) fn enotconn() -> Error {

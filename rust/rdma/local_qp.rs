@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair connected to itself, for work that the device does locally.
+//! A queue pair for work that the device does locally.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
 //! Work requests register and invalidate regions. They need a connected queue pair, though nothing
 //! goes over the wire. A key is valid on all queue pairs of its protection domain. So one queue
-//! pair that is connected to itself and carries no data is enough for all.
+//! pair that carries no data is enough for all regions of a domain. It may be connected to itself.
 
-mod connect;
 mod end;
-mod path;
 mod poll;
 mod probe;
 mod regions;
 mod run;
-
-pub use path::Place;
 
 use kernel::{
     new_mutex,
@@ -33,30 +29,20 @@ use kernel::{
 
 use core::ptr::NonNull;
 
-use self::{
-    connect::{
-        connect,
-        Connected, //
-    },
-    path::SelfPath, //
-};
 use crate::{
     cq::Cq,
-    device::Device,
     outstanding::Outstanding,
     pd::Pd,
     qp::{
-        Depths,
         Qp,
         ReadyToSend, //
     },
     wc::WrError, //
 };
 
-/// A reliable queue pair that is connected to itself, with its completion queue.
+/// A connected queue pair and its completion queue, for requests about regions.
 ///
-/// It gives peers no access rights and has no receive queue. Any number of tasks may use it at
-/// once: each posts its work requests and waits until they are complete, looking for that itself for
+/// Any number of tasks may use it at once: each posts its work requests and waits until they are complete, looking for that itself for
 /// a moment, then asleep. As many as the queue is deep are under way at a time, of all tasks
 /// together.
 ///
@@ -93,7 +79,7 @@ use crate::{
 /// # Examples
 ///
 /// ```ignore
-/// let queue = LocalQp::new(pd.clone(), 128, 60)?;
+/// let queue = LocalQp::new(connected, 60)?;
 /// // Reachable for peers when this has returned, by the keys that the regions have then.
 /// let mut valid = None;
 /// let registered = queue.register_all(SmallVec::one(prepared), |mr| valid = Some(mr));
@@ -104,11 +90,8 @@ use crate::{
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {
     pd: Arc<Pd>,
-    place: Place,
-    mtu: u32,
     /// How long a request may take, in seconds.
     limit: u32,
-    depths: Depths,
     /// Where requests complete to. Goes before what they lead to.
     cq: Arc<Cq>,
     sends: Arc<Outstanding>,
@@ -139,58 +122,21 @@ enum State {
 }
 
 impl LocalQp {
-    /// Makes a queue pair for `depth` outstanding work requests, or the maximum of the device if
-    /// that is less. Each request may take at most `limit` seconds (but at least one).
-    ///
-    /// It uses the first active InfiniBand or RoCE port on which it can be connected. May sleep.
+    /// Uses a connected queue pair for requests about regions. Each may take at most `limit` seconds
+    /// (but at least one). May sleep.
     ///
     /// # Errors
     ///
-    /// - ENETDOWN if no port is active.
-    /// - EOPNOTSUPP if the device has none of that kind (iWARP).
-    /// - The errors of the driver.
-    pub fn new(pd: Arc<Pd>, depth: u32, limit: u32) -> Result<Arc<Self>> {
-        let limits = pd.device().limits();
-        // A queue of this depth needs space for two more.
-        let depth = depth
-            .min(limits.max_qp_wr.saturating_sub(2))
-            .min(limits.max_cqe.saturating_sub(2))
-            .max(1);
-        let depths = Depths {
-            send: depth,
-            receive: 0,
-            segments: 1,
-            inline: 0,
-        };
-        let connected = path::first(pd.device(), |way| connect(&pd, depths, way))?;
-        Self::with(pd, depths, connected, limit)
-    }
-
-    /// Makes a queue pair like this one at the same place, with a time limit of its own. It doesn't
-    /// ask the driver about its ports, since that may wait for the network stack. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// - ENETDOWN if the port has gone down.
-    /// - The error of looking up an address that is gone.
-    /// - The errors of the driver.
-    pub fn again(&self, limit: u32) -> Result<Arc<Self>> {
-        let way = SelfPath::at(self.pd.device(), self.place, self.mtu)?;
-        let connected = connect(&self.pd, self.depths, way)?;
-        Self::with(self.pd.clone(), self.depths, connected, limit)
-    }
-
-    fn with(pd: Arc<Pd>, depths: Depths, connected: Connected, limit: u32) -> Result<Arc<Self>> {
-        let Connected { qp, cq, place, mtu } = connected;
+    /// - `EINVAL`: the queue pair has no completion queue for sends.
+    /// - `ENOMEM`
+    pub fn new(qp: Qp<ReadyToSend>, limit: u32) -> Result<Arc<Self>> {
         let raw = NonNull::new(qp.as_raw()).ok_or(EINVAL)?;
+        let cq = qp.send_cq().ok_or(EINVAL)?.clone();
         Arc::pin_init(
             // INVARIANT: `raw` is the queue pair of `state`.
             pin_init!(Self {
-                pd,
-                place,
-                mtu,
+                pd: qp.pd().clone(),
                 limit: limit.max(1),
-                depths,
                 cq,
                 sends: qp.sends().clone(),
                 state <- new_mutex!(State::Present(qp)),
@@ -225,22 +171,6 @@ impl LocalQp {
         })
     }
 
-    /// Returns the place of the queue pair.
-    pub fn place(&self) -> Place {
-        self.place
-    }
-
-    /// Compares the queue pair's port and address with those that it was made with. May sleep.
-    pub fn outlook(&self) -> Outlook {
-        let device: &Device = self.pd.device();
-        match SelfPath::find(device) {
-            Ok(path) if path.place == self.place => Outlook::Same,
-            Ok(_) => Outlook::Moved,
-            Err(_) if self.place.is_there(device) => Outlook::Same,
-            Err(_) => Outlook::Gone,
-        }
-    }
-
     /// Checks whether a protection domain is this queue pair's.
     fn is_same_pd(&self, pd: &Arc<Pd>) -> bool {
         Arc::ptr_eq(self.pd(), pd)
@@ -252,15 +182,4 @@ impl PinnedDrop for LocalQp {
     fn drop(self: Pin<&mut Self>) {
         self.destroy();
     }
-}
-
-/// How a queue pair's port and address are, compared to when it was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outlook {
-    /// A new one would be the same, or there could be none but what the queue pair has is there.
-    Same,
-    /// A new one would have another port or address.
-    Moved,
-    /// Its address is gone, and there is no other.
-    Gone,
 }

@@ -67,7 +67,7 @@ impl<'a> Port<'a> {
 
     /// Checks whether the port was active when the RDMA core last received an event. Does not
     /// sleep: it does not ask the driver, which may wait for the network stack.
-    pub(crate) fn was_active(self) -> bool {
+    pub fn was_active(self) -> bool {
         let mut state = rdma_bindings::ib_port_state_IB_PORT_NOP;
         // SAFETY: The device is there, has the port by the type invariant, and `state` may be set.
         let known = unsafe {
@@ -84,15 +84,47 @@ impl<'a> Port<'a> {
         unsafe { rdma_bindings::rdma_helper_default_gids(self.device.as_raw(), self.number) }
     }
 
-    /// Asks the device for the port's attributes. May sleep.
-    pub(crate) fn query(self) -> Result<rdma_bindings::ib_port_attr> {
+    /// Checks whether packets of an InfiniBand port need a GID. Does not sleep.
+    pub fn needs_gid(self) -> bool {
+        // SAFETY: `device` is a reference, and has the port by the type invariant.
+        unsafe { rdma_bindings::rdma_helper_grh_required(self.device.as_raw(), self.number) }
+    }
+
+    /// Asks the driver for the attributes of the port. May sleep, also for locks of the network
+    /// stack.
+    pub fn query(self) -> Result<PortAttr> {
         let mut attr = rdma_bindings::ib_port_attr::default();
         // SAFETY: The device is there, has the port by the type invariant, and fills `attr`.
         to_result(unsafe {
             rdma_bindings::ib_query_port(self.device.as_raw(), self.number, &mut attr)
         })?;
-        Ok(attr)
+        Ok(PortAttr {
+            is_active: attr.state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE,
+            lid: attr.lid,
+            mtu: Mtu(attr.active_mtu),
+            gids: attr.gid_tbl_len,
+            max_message: attr.max_msg_sz,
+        })
     }
+}
+
+/// The size of a packet, as the device encodes it (`enum ib_mtu`).
+#[derive(Clone, Copy, Debug)]
+pub struct Mtu(pub(crate) rdma_bindings::ib_mtu);
+
+/// The attributes of a port, as its driver reports them.
+#[derive(Clone, Copy, Debug)]
+pub struct PortAttr {
+    /// The port is active.
+    pub is_active: bool,
+    /// The port's identifier in its subnet, or 0.
+    pub lid: u32,
+    /// The size of the packets.
+    pub mtu: Mtu,
+    /// The number of entries of the GID table.
+    pub gids: c_int,
+    /// The maximum length of a message, in bytes.
+    pub max_message: u32,
 }
 
 /// Returns the maximum length of a message on all ports of a device, in bytes. Asks the device and
@@ -100,14 +132,9 @@ impl<'a> Port<'a> {
 pub fn max_message(device: &Device) -> Result<u64> {
     let mut most = u64::from(u32::MAX);
     for port in device.ports() {
-        most = most.min(port.query()?.max_msg_sz.into());
+        most = most.min(port.query()?.max_message.into());
     }
     Ok(most)
-}
-
-/// Checks whether the attributes are those of an active port.
-pub(crate) fn is_active(attr: &rdma_bindings::ib_port_attr) -> bool {
-    attr.state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
 }
 
 /// An iterator over the ports of a device.
@@ -181,11 +208,11 @@ const HOP_LIMIT: u8 = 1;
 /// # Invariants
 ///
 /// This owns a reference to the entry.
-pub(crate) struct Gid(NonNull<rdma_bindings::ib_gid_attr>);
+pub struct Gid(NonNull<rdma_bindings::ib_gid_attr>);
 
 impl Gid {
-    /// Gets an entry by its index.
-    pub(crate) fn get(port: Port<'_>, index: c_int) -> Result<Self> {
+    /// Gets an entry by its index. Does not sleep.
+    pub fn get(port: Port<'_>, index: c_int) -> Result<Self> {
         // SAFETY: The port's device is there, and has the port. `rdma_get_gid_attr` checks the index.
         let attr = unsafe {
             rdma_bindings::rdma_get_gid_attr(port.device().as_raw(), port.number(), index)
@@ -195,24 +222,8 @@ impl Gid {
         Ok(Self(NonNull::new(attr).ok_or(ENOENT)?))
     }
 
-    /// Returns an entry of a RoCE port that has a network device, among the first `count`.
-    ///
-    /// Not the port's default one if there is another. The RDMA core has one place for that in its
-    /// table: as long as a queue pair holds the old default GID, a network device whose address
-    /// changes gets no new one.
-    pub(crate) fn of_netdev(port: Port<'_>, count: c_int) -> Option<Self> {
-        let find = |default: bool| {
-            (0..count).find_map(|index| {
-                let gid = Self::get(port, index).ok()?;
-                let fits = gid.is_default(port) == default && gid.mac().is_ok();
-                fits.then_some(gid)
-            })
-        };
-        find(false).or_else(|| find(true))
-    }
-
     /// Returns the MAC address of the entry's network device.
-    pub(crate) fn mac(&self) -> Result<[u8; 6]> {
+    pub fn mac(&self) -> Result<[u8; 6]> {
         let mut mac = [0; 6];
         // SAFETY: By the type invariant the entry is there; the buffer has a MAC's size.
         to_result(unsafe {
@@ -222,14 +233,14 @@ impl Gid {
     }
 
     /// Returns the index of the entry.
-    pub(crate) fn index(&self) -> c_int {
+    pub fn index(&self) -> c_int {
         // SAFETY: By the type invariant the entry is there, and its index is constant.
         let index = unsafe { (*self.0.as_ptr()).index };
         c_int::from(index)
     }
 
     /// Checks whether the entry is in the range of the default GIDs.
-    pub(crate) fn is_default(&self, port: Port<'_>) -> bool {
+    pub fn is_default(&self, port: Port<'_>) -> bool {
         port.protocol() == Protocol::RoCE
             && u32::try_from(self.index()).is_ok_and(|index| index < port.default_gids())
     }
@@ -262,7 +273,7 @@ impl Drop for Gid {
 
 /// The way from a port to a peer, which a queue pair is connected by.
 pub struct Path {
-    mtu: rdma_bindings::ib_mtu,
+    mtu: Mtu,
     address: rdma_bindings::rdma_ah_attr,
     // `address` points to it.
     gid: Option<Gid>,
@@ -270,12 +281,7 @@ pub struct Path {
 
 impl Path {
     /// Creates a path from a port to itself, through a GID if one is given. Any context.
-    pub(crate) fn to_self(
-        port: Port<'_>,
-        lid: u32,
-        mtu: rdma_bindings::ib_mtu,
-        gid: Option<Gid>,
-    ) -> Result<Self> {
+    pub fn to_self(port: Port<'_>, lid: u32, mtu: Mtu, gid: Option<Gid>) -> Result<Self> {
         let device = port.device().as_raw();
         let mut address = rdma_bindings::rdma_ah_attr {
             // SAFETY: `device` is there, and has the port.
@@ -298,7 +304,7 @@ impl Path {
     }
 
     /// Returns the MTU.
-    pub(crate) fn mtu(&self) -> rdma_bindings::ib_mtu {
+    pub fn mtu(&self) -> Mtu {
         self.mtu
     }
 

@@ -215,6 +215,11 @@ impl<S> Qp<S> {
         &self.raw.sends
     }
 
+    /// Returns the completion queue for sends.
+    pub(crate) fn send_cq(&self) -> Option<&Arc<Cq>> {
+        self.send_entries().map(Entries::cq)
+    }
+
     /// Returns the entries of the completion queue for sends.
     fn send_entries(&self) -> Option<&Entries> {
         self.raw.entries.as_ref().map(|[sends, _]| sends)

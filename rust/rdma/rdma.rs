@@ -8,7 +8,7 @@
 //!
 //! The crate covers what a kernel user needs to make memory reachable for a remote peer: finding
 //! devices, protection domains, fast memory regions, DMA mapping, queue pairs and their requests,
-//! and a queue pair on which regions are registered and invalidated.
+//! and requests that register and invalidate regions.
 //!
 //! - [`client`] tells of devices that come and go; a [`Device`] held as an `ARef<Device>` stays
 //!   until it is let go of, because its unregistration waits.
@@ -83,10 +83,7 @@ pub use crate::{
         Gather, //
     },
     limits::Limits,
-    local_qp::{
-        LocalQp,
-        Outlook, //
-    },
+    local_qp::LocalQp,
     mr::{
         FastMr,
         PreparedMr,

@@ -5,6 +5,7 @@
 
 pub(crate) mod following;
 mod probe;
+mod self_qp;
 
 use kernel::{
     new_mutex,
@@ -25,6 +26,7 @@ use rdma::{
     LocalQp,
     Pd, //
 };
+use self_qp::SelfQp;
 
 /// Most work requests under way at a time.
 const DEPTH: u32 = 128;
@@ -60,7 +62,7 @@ pub(crate) struct Queue {
 
 enum State {
     /// In use; it may have broken since.
-    Up(Arc<LocalQp>),
+    Up(SelfQp),
     /// Its address is gone, and a new one may come in a moment.
     Moving,
     /// None came. There may be one now.
@@ -101,7 +103,7 @@ impl Queue {
     /// the device goes away. May sleep, but not for long.
     fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
         match &*self.current.lock() {
-            State::Up(qp) if !qp.is_broken() => Ok(Some(qp.clone())),
+            State::Up(SelfQp { qp, .. }) if !qp.is_broken() => Ok(Some(qp.clone())),
             State::Dead => Err(ENODEV),
             _ => Ok(None),
         }
@@ -138,34 +140,34 @@ impl Queue {
     /// Makes a queue pair where the one is that broke, without asking the driver about its ports: that
     /// may wait for holders of the network stack's locks, who may be waiting for memory. `None` if
     /// there was none, or its port or address is gone. May sleep.
-    fn again(&self) -> Option<Arc<LocalQp>> {
+    fn again(&self) -> Option<SelfQp> {
         self.up()?.again(crate::params::wr_timeout()).ok()
     }
 
     /// Puts a queue pair in the place of one that is broken or gone, unless there is another by
     /// now. Returns the one that is there then. Sleeps.
-    fn put(&self, fresh: Arc<LocalQp>) -> Result<Arc<LocalQp>> {
+    fn put(&self, fresh: SelfQp) -> Result<Arc<LocalQp>> {
         let before = {
             let mut current = self.current.lock();
             match &*current {
-                State::Up(qp) if !qp.is_broken() => return Ok(qp.clone()),
+                State::Up(SelfQp { qp, .. }) if !qp.is_broken() => return Ok(qp.clone()),
                 State::Dead => return Err(ENODEV),
                 _ => core::mem::replace(&mut *current, State::Up(fresh.clone())),
             }
         };
         // Not under the lock: this may be the last reference.
         match before {
-            State::Up(broken) => match broken.broken_by() {
+            State::Up(broken) => match broken.qp.broken_by() {
                 Some(cause) => self.say_replaced(&cause),
                 None => self.say_replaced(&"it was broken"),
             },
             _ => self.say_replaced(&"there was none"),
         }
-        Ok(fresh)
+        Ok(fresh.qp)
     }
 
     /// Returns the queue pair, if there is one.
-    fn up(&self) -> Option<Arc<LocalQp>> {
+    fn up(&self) -> Option<SelfQp> {
         match &*self.current.lock() {
             State::Up(qp) => Some(qp.clone()),
             _ => None,
@@ -176,8 +178,8 @@ impl Queue {
     /// at most as long as a work request may take.
     pub(crate) fn die(&self) {
         let state = core::mem::replace(&mut *self.current.lock(), State::Dead);
-        if let State::Up(qp) = state {
-            qp.fail();
+        if let State::Up(up) = state {
+            up.qp.fail();
         }
     }
 
@@ -190,6 +192,6 @@ impl Queue {
     }
 }
 
-fn make(pd: &Arc<Pd>) -> Result<Arc<LocalQp>> {
-    LocalQp::new(pd.clone(), DEPTH, crate::params::wr_timeout())
+fn make(pd: &Arc<Pd>) -> Result<SelfQp> {
+    SelfQp::new(pd, DEPTH, crate::params::wr_timeout())
 }

@@ -145,7 +145,7 @@ pub(super) fn init(port: u32, access: AccessFlags) -> Change {
 
 /// Returns the change to the state RTR, and the GID that must outlive it.
 pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Change, Option<Gid>) {
-    let path_mtu = path.mtu();
+    let path_mtu = path.mtu().0;
     let (ah_attr, held) = path.into_address();
     let attr = b::ib_qp_attr {
         qp_state: b::ib_qp_state_IB_QPS_RTR,

@@ -4,6 +4,10 @@
 
 use super::{
     make,
+    self_qp::{
+        Outlook,
+        Place, //
+    },
     Queue,
     State,
     RESCANS,
@@ -19,15 +23,9 @@ use kfabric::{
     workqueue::OwnedQueue,
     NoIo, //
 };
-use rdma::{
-    device::{
-        EventHandler,
-        PathEvents, //
-    },
-    local_qp::{
-        Outlook,
-        Place, //
-    }, //
+use rdma::device::{
+    EventHandler,
+    PathEvents, //
 };
 
 /// A queue follows its port and address as long as this is there.
@@ -104,10 +102,10 @@ impl Queue {
             Outlook::Gone => State::Moving,
         };
         let moved = matches!(fresh, State::Up(_));
-        let place = old.place();
+        let place = old.place;
         let mut current = self.current.lock();
         match &mut *current {
-            State::Up(qp) if Arc::ptr_eq(qp, &old) => *current = fresh,
+            State::Up(up) if Arc::ptr_eq(&up.qp, &old.qp) => *current = fresh,
             // Somebody was quicker.
             _ => return,
         }

@@ -33,7 +33,16 @@ use rdma::{
         Buffer,
         Gather, //
     },
-    qp::Depths,
+    port::{
+        Gid,
+        Path, //
+    },
+    qp::{
+        Depths,
+        Peer,
+        ReadyToSend,
+        Reliability, //
+    },
     request::{
         CompletedRequest,
         Request, //
@@ -206,9 +215,34 @@ impl Bench {
     pub(crate) fn new() -> Result<Self> {
         let resolved = Resolved::new(None, at(V4, 9), LIMIT)?;
         let pd = Pd::alloc(resolved.device())?;
-        let local = LocalQp::new(pd.clone(), 16, 60)?;
+        let local = LocalQp::new(connect_to_self(&pd)?, DRAIN)?;
         Ok(Self { pd, local })
     }
+}
+
+/// Makes a queue pair and connects it to itself on the first port, by the first GID that has a
+/// network device.
+fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
+    let depths = Depths {
+        send: DEPTH,
+        receive: 0,
+        segments: 1,
+        inline: 0,
+    };
+    let port = pd.device().port(1).ok_or(ENODEV)?;
+    let attr = port.query()?;
+    let gid =
+        (0..attr.gids).find_map(|index| Gid::get(port, index).ok().filter(|gid| gid.mac().is_ok()));
+    let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
+    let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
+    let how = Reliability::default();
+    let qp = Qp::create(pd, &cq, &cq, depths)?.init(port.number(), AccessFlags::default())?;
+    let itself = Peer {
+        number: qp.number(),
+        psn: 0,
+    };
+    qp.ready_to_receive(path, itself, &how)?
+        .ready_to_send(itself.psn, &how)
 }
 
 /// A side.
