@@ -32,10 +32,10 @@ use self::{
     sinks::Sinks, //
 };
 use crate::{
-    fence::ByPeer,
     link::Link,
     pep::Request,
     refused,
+    rxe::ByPeer,
     work, //
 };
 use core::net::SocketAddr;

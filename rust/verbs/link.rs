@@ -30,9 +30,9 @@ use crate::{
         Callbacks,
         OnRemoval, //
     },
-    fence,
     mode::Mode,
     resources::Resources,
+    rxe,
     work::Queues, //
 };
 
@@ -75,7 +75,7 @@ impl Link {
     ) -> Result<Arc<Self>> {
         let resources = Resources::new(device, work, mode, atomics)?;
         let mr_limits = MrLimits {
-            refresh: fence::allows_refresh(resources.fence(), resources.invalidates()),
+            refresh: rxe::allows_refresh(resources.fence(), resources.invalidates()),
             by_entries: device.is_software(),
             ..mode.limits(&device.limits())
         };

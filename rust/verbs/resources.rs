@@ -3,10 +3,6 @@
 //! Resources of a domain on its device, behind its gate.
 
 use crate::{
-    fence::{
-        self,
-        PdSharing, //
-    },
     mode::Mode,
     pool::{
         figures::Shown,
@@ -17,6 +13,10 @@ use crate::{
         Queue, //
     },
     rights::Rights,
+    rxe::{
+        self,
+        PdSharing, //
+    },
     work::Queues, //
 };
 use kernel::{
@@ -79,7 +79,7 @@ impl Resources {
         };
         let pool = Pool::new(pd.clone(), max_pages, work.pools)?;
         let sharing = Arc::new(PdSharing::new(), GFP_KERNEL)?;
-        let fence = fence::of(device, invalidates);
+        let fence = rxe::fence_of(device, invalidates);
         let following = match &queue {
             Some(queue) => Some(Following::new(queue, work.paths)?),
             None => None,

@@ -12,7 +12,6 @@ mod device;
 mod domain;
 mod ep;
 mod ext;
-mod fence;
 mod link;
 mod lists;
 mod mode;
@@ -27,6 +26,7 @@ mod refused;
 mod region;
 mod resources;
 mod rights;
+mod rxe;
 mod work;
 
 use kernel::prelude::*;

@@ -6,6 +6,7 @@ use super::{
     conn::Conn,
     sharers::Sharers, //
 };
+use crate::rxe;
 use kernel::sync::Arc;
 use kfabric::{
     num,
@@ -216,13 +217,8 @@ fn failed(queue: QueueKind, error: WrError) -> Failed {
 /// Returns the errno for a status.
 fn errno(queue: QueueKind, status: WcStatus) -> Errno {
     match (queue, status) {
-        // The last two are what rxe says, of one packet or of several.
-        (
-            QueueKind::Receives,
-            WcStatus::LOCAL_LENGTH | WcStatus::LOCAL_OPERATION | WcStatus::REMOTE_INVALID,
-        ) => Errno::ETRUNC,
-        // rxe says so of the receive that a refused write has taken.
-        (QueueKind::Receives, WcStatus::REMOTE_ACCESS) => Errno::ECANCELED,
+        (QueueKind::Receives, status) if rxe::is_truncation(status) => Errno::ETRUNC,
+        (QueueKind::Receives, status) if rxe::is_refused_write(status) => Errno::ECANCELED,
         (_, WcStatus::LOCAL_LENGTH) => Errno::EMSGSIZE,
         (_, WcStatus::LOCAL_PROTECTION | WcStatus::REMOTE_ACCESS) => Errno::EACCES,
         (_, WcStatus::REMOTE_INVALID | WcStatus::REMOTE_OPERATION) => Errno::EREMOTEIO,

@@ -8,7 +8,10 @@ use super::{
     done::TransferHandler,
     qp_resources::QpResources, //
 };
-use crate::refused;
+use crate::{
+    refused,
+    rxe, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -130,9 +133,6 @@ impl QpResources {
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
     pub(super) fn fences(&self, transfer: &TransferRequest) -> bool {
-        // A write of eight bytes takes its place among atomic operations. rxe carries out each in its turn. It
-        // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
-        // (`rxe_wqe_is_fenced()`).
         let writes = matches!(
             transfer.op,
             Op::Atomic {
@@ -140,7 +140,7 @@ impl QpResources {
                 ..
             }
         );
-        transfer.flags.fences() || writes && !self.pd().device().is_software()
+        transfer.flags.fences() || writes && rxe::fences_writes(self.pd().device())
     }
 
     /// Maps the local memory of a request to the peer.

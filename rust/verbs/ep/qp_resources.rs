@@ -10,8 +10,8 @@ use super::{
     sinks::Sinks, //
 };
 use crate::{
-    fence::ByPeer,
     refused, //
+    rxe::ByPeer,
 };
 use kernel::{
     prelude::*,

@@ -12,8 +12,8 @@
 //! Lock order: `settling`, then `state`, which is a leaf.
 
 use crate::{
-    fence,
     refused, //
+    rxe,
 };
 use kernel::{
     impl_has_work,
@@ -135,7 +135,7 @@ impl Sinks {
         let sinks = pin_init!(Self {
             count,
             pages: device.limits().max_fast_reg_pages.min(PAGES),
-            fence: fence::of(device, true),
+            fence: rxe::fence_of(device, true),
             queue: queue.clone(),
             state <- new_irq_lock!(state, c"kfi_verbs_sinks"),
             settling <- new_mutex!(()),

@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The choice of the fence of a device, and the sharing of a protection domain that it depends on.
+//! Workarounds for rxe, and the fences of software devices.
+//!
+//! Each workaround goes when rxe changes:
+//!
+//! | workaround | change in rxe that removes it |
+//! |---|---|
+//! | [`fence_of`] deregisters regions (`Fence::of`) | `rxe_invalidate_mr()` waits until no responder uses the region |
+//! | [`ByPeer`] reuses a region after its peer has invalidated it | the same; then an invalidation by anybody is a fence |
+//! | [`ByPeer`] watches [`Replays`] | the requester does not execute completed local requests again when it retries |
+//! | [`fences_writes`] omits the fence of an atomic write | `rxe_wqe_is_fenced()` counts only reads that were posted before the request |
+//! | [`is_truncation`] accepts two more statuses | the responder reports a message that exceeds the receive by `IB_WC_LOC_LEN_ERR` |
+//! | [`is_refused_write`] | a refused write consumes no receive |
+//! | `Queue::can_invalidate` repeats a flushed probe; `Conn::fail_by_region` takes a flush for a failure | the requester reports the status of the request that failed |
+//! | `FastMr::map_larger` takes only new regions | `rxe_map_mr_sg()` keeps the table of a region that a responder may read |
+//! | `LocalQp::poll` gives its turn away | the requester executes local requests in `ib_post_send()`, not in a worker |
 
 use kernel::sync::{
     aref::ARef,
@@ -19,6 +33,7 @@ use rdma::{
     endpoint_mr::RegState,
     mr::Fence,
     replays::Replays,
+    wc::WcStatus,
     Device, //
 };
 
@@ -26,7 +41,7 @@ use rdma::{
 ///
 /// With the module parameter `weak_fence` it is an invalidation on software devices too, for
 /// benchmarks: the pool's way of hardware, but not safe there.
-pub(crate) fn of(device: &Device, invalidates: bool) -> Fence {
+pub(crate) fn fence_of(device: &Device, invalidates: bool) -> Fence {
     if !invalidates {
         Fence::DEREGISTER
     } else if crate::params::weak_fence() {
@@ -76,6 +91,29 @@ impl ByPeer {
             Fence::DEREGISTER
         }
     }
+}
+
+/// Checks whether a write of eight bytes waits for the reads and atomic operations that were posted
+/// before it. It takes its place among atomic operations.
+///
+/// rxe carries out each request in its turn. It stalls if it sends a fenced request again while it
+/// waits for a read that was posted behind the request. Any context.
+pub(crate) fn fences_writes(device: &Device) -> bool {
+    !device.is_software()
+}
+
+/// Checks whether a receive was too short for its message. rxe reports another status for one packet
+/// and for several packets. Any context.
+pub(crate) fn is_truncation(status: WcStatus) -> bool {
+    matches!(
+        status,
+        WcStatus::LOCAL_LENGTH | WcStatus::LOCAL_OPERATION | WcStatus::REMOTE_INVALID
+    )
+}
+
+/// Checks whether a receive failed because rxe refused a write that carried data for it. Any context.
+pub(crate) fn is_refused_write(status: WcStatus) -> bool {
+    status == WcStatus::REMOTE_ACCESS
 }
 
 /// Checks whether regions can get other memory behind their keys. That needs an invalidation that
