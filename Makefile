@@ -168,7 +168,7 @@ doc-check:
 	@tools/env/root
 	@tools/env/run tools/check-docs
 
-# Do files import each other in one direction only?
+# Do files use each other in one direction only?
 room-check:
 	@tools/env/root
 	@tools/env/run tools/check-rooms
@@ -204,7 +204,7 @@ help:
 	@echo '  rustdoc          documentation of all crates, in the build directory'
 	@echo '  rust-analyzer    rust-project.json'
 	@echo '  doc-check        do links, names, errnos and parameters in documents hold?'
-	@echo '  room-check       do the Rust files import each other in one direction only?'
+	@echo '  room-check       do files of Rust and C use each other in one direction only?'
 	@echo '  name-check       has each public Rust type one name, from the field'\''s vocabulary?'
 	@echo '  prose-check      are the sentences of comments and documents short and direct?'
 	@echo

@@ -31,6 +31,38 @@ made_up()
 		'    use crate::api::open::Open;' '}' >"$made/rust/kfabric/support/num.rs"
 }
 
+# C files that use each other in one direction.
+made_up_c()
+{
+	rm -rf "$made/c"
+	mkdir -p "$made/c/suite"
+	printf '%s\n' '#include "suite.h"' '' 'static int count;' '' 'void run(void)' '{' '	check("main_only()");' \
+		'	count = limit;' '}' '' 'void main_only(void)' '{' '}' >"$made/c/suite/main.c"
+	printf '%s\n' '#include "suite.h"' '' 'unsigned int limit = 2;' '' '/* Not run(). */' 'int check(const char *what)' \
+		'{' '	struct at at = {};' '' '	return at.run;' '}' >"$made/c/suite/check.c"
+	printf '%s\n' 'void run(void);' 'extern unsigned int limit;' 'int check(const char *what);' \
+		>"$made/c/suite/suite.h"
+}
+
+# c_files ok|WHAT TITLE [LINE]: with this line added to check.c, check-rooms says WHAT is wrong.
+c_files()
+{
+	local rc=0
+
+	made_up_c
+	[ $# = 2 ] || printf '%s\n' 'int added(void)' '{' "	$3" '}' >>"$made/c/suite/check.c"
+	"$TOP/tools/env/run" "$TOP/tools/check-rooms" "$made/c" >"$tmp/out" 2>&1 || rc=$?
+	if [ "$1" = ok ] && [ $rc = 0 ] && grep -qx 'ok 1 rooms: c/suite' "$tmp/out"; then
+		result 0 "rooms: $2"
+	elif [ "$1" != ok ] && [ $rc = 1 ] && grep -qF "$1" "$tmp/out" &&
+	     grep -qx 'not ok 1 rooms: c/suite' "$tmp/out"; then
+		result 0 "rooms: $2"
+	else
+		echo "wanted '$1', exit $rc" >>"$tmp/out"
+		result 1 "rooms: $2"
+	fi
+}
+
 # rooms ok|WHAT TITLE [FILE LINE]: with this line added, check-rooms says WHAT is wrong.
 rooms()
 {
@@ -67,6 +99,9 @@ a parent that uses a child which uses it|in a circle: kfabric/api.rs kfabric/api
 a test that is used|names a test, kfabric/api/open/kunit.rs|api/open.rs|use self::kunit::Fake;
 a file in no room|stray.rs: in no room|kfabric.rs|mod stray;
 END
+c_files ok "C files that use each other in one direction"
+c_files "in a circle: suite/check.c suite/main.c" "made up: C files that call each other" "run();"
+c_files "in a circle: suite/check.c suite/main.c" "made up: a C file that names a function" "return take(&main_only);"
 rm -rf "$made"
 said=$("$TOP/tools/env/run" "$TOP/tools/check-rooms" 2>&1) && ok=0 || ok=1
 echo "$said" >"$tmp/out"

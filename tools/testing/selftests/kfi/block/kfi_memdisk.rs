@@ -5,8 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod noise;
-
 use block::{
     Busy,
     Disk,
@@ -33,13 +31,16 @@ use kernel::{
         ArcBorrow,
         Mutex, //
     },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::workqueue::OwnedQueue;
-use noise::Noise;
 
 module! {
     type: Module,
@@ -325,5 +326,45 @@ fn params() -> Params {
         lost: *module_parameters::lost.value(),
         again: *module_parameters::again.value(),
         quiet: *module_parameters::quiet.value() != 0,
+    }
+}
+
+/// Ends the quiet after a while.
+#[pin_data]
+struct Noise {
+    memory: Arc<Memory>,
+    tags: Arc<TagSet<MemDisk>>,
+    #[pin]
+    work: Work<Noise>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Noise { self.work }
+}
+
+impl Noise {
+    /// Has it end, by a task of the disk's.
+    fn follows(memory: &Arc<Memory>, tags: &Arc<TagSet<MemDisk>>) -> Result {
+        let (own, set) = (memory.clone(), tags.clone());
+        let noise = pin_init!(Self {
+            memory: own,
+            tags: set,
+            work <- new_work!("kfi_memdisk_noise"),
+        });
+        // It isn't queued yet.
+        let _ = memory.tasks.enqueue(Arc::pin_init(noise, GFP_KERNEL)?);
+        Ok(())
+    }
+}
+
+impl WorkItem for Noise {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Long enough for the disk to be made, mostly; if not, nothing was tried.
+        fsleep(Delta::from_millis(300));
+        this.memory.quiet.store(false, Relaxed);
+        this.tags.unquiesce();
+        pr_info!("not quiet any more\n");
     }
 }

@@ -18,6 +18,7 @@ use rdma::{
 };
 
 use crate::{
+    check::Case, //
     expect,
     expect_eq,
     memory::Memory,
@@ -37,7 +38,6 @@ use crate::{
         Callers,
         Told, //
     },
-    Case, //
 };
 
 pub(crate) const CASES: &[Case] = &[

@@ -12,6 +12,7 @@ use rdma::{
 };
 
 use crate::{
+    check::Case, //
     expect,
     expect_eq,
     memory::Memory,
@@ -33,7 +34,6 @@ use crate::{
         CELLS,
         END, //
     },
-    Case, //
 };
 
 pub(crate) const CASES: &[Case] = &[

@@ -19,6 +19,7 @@ use rdma::{
 };
 
 use crate::{
+    check::Case, //
     expect,
     expect_eq,
     memory::Memory,
@@ -40,7 +41,6 @@ use crate::{
         Callers,
         Told, //
     },
-    Case, //
 };
 
 pub(crate) const CASES: &[Case] = &[

@@ -27,6 +27,7 @@ use rdma::cm::{
 };
 
 use crate::{
+    check::Case, //
     ends::{
         flushed,
         receives, //
@@ -49,7 +50,6 @@ use crate::{
         Callers,
         Told, //
     },
-    Case, //
 };
 
 mod c {

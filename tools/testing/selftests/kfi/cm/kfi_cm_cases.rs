@@ -5,6 +5,7 @@
 
 mod basic;
 mod chains;
+mod check;
 mod ends;
 mod failed;
 mod held;
@@ -14,6 +15,7 @@ mod side;
 mod told;
 mod transfer;
 
+use check::Case;
 use kernel::{
     ffi::{
         c_char,
@@ -24,9 +26,6 @@ use kernel::{
 };
 
 const __LOG_PREFIX: &[u8] = b"kfi_cm\0";
-
-/// A case, and what it is called.
-type Case = (&'static CStr, fn() -> Result);
 
 const CASES: &[&[Case]] = &[
     basic::CASES,
@@ -40,46 +39,6 @@ const CASES: &[&[Case]] = &[
 fn case(number: c_uint) -> Option<&'static Case> {
     let number = usize::try_from(number).ok()?;
     CASES.iter().copied().flatten().nth(number)
-}
-
-/// Says in the results what has gone wrong, or may be of use.
-#[macro_export]
-macro_rules! note {
-    ($($arg:tt)*) => {
-        kernel::pr_info!("kfi-ktap: # {}\n", kernel::prelude::fmt!($($arg)*))
-    };
-}
-
-/// Gives the case up unless that is so, and says where.
-#[macro_export]
-macro_rules! expect {
-    ($so:expr) => {
-        if !$so {
-            $crate::note!("{}:{}: not so: {}", file!(), line!(), stringify!($so));
-            return Err(kernel::error::code::EINVAL);
-        }
-    };
-}
-
-/// Gives the case up unless both are the same, and says where.
-#[macro_export]
-macro_rules! expect_eq {
-    ($got:expr, $want:expr) => {
-        let (got, want) = (&$got, &$want);
-        let same = *got == *want;
-        if !same {
-            let (what, line) = (stringify!($got), line!());
-            $crate::note!(
-                "{}:{}: {} is {:?}, not {:?}",
-                file!(),
-                line,
-                what,
-                got,
-                want
-            );
-            return Err(kernel::error::code::EINVAL);
-        }
-    };
 }
 
 /// Connects, and keeps all that there may be of connections. Returns 0, or an error.
@@ -109,7 +68,7 @@ pub extern "C" fn kfi_cm_run(number: c_uint) -> c_int {
     match case(number).map(|(_, run)| run()) {
         Some(Ok(())) => 0,
         Some(Err(error)) => {
-            note!("{}", error.to_errno());
+            crate::note!("{}", error.to_errno());
             error.to_errno()
         }
         None => EINVAL.to_errno(),

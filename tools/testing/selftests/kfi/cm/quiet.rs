@@ -15,6 +15,7 @@ use rdma::{
 };
 
 use crate::{
+    check::Case, //
     expect,
     expect_eq,
     memory::Memory,
@@ -34,7 +35,6 @@ use crate::{
         memory,
         with_pair, //
     },
-    Case, //
 };
 
 pub(crate) const CASES: &[Case] = &[

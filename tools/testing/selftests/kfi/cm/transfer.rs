@@ -18,6 +18,7 @@ use rdma::{
 };
 
 use crate::{
+    check::Case, //
     expect,
     expect_eq,
     memory::Memory,
@@ -32,7 +33,6 @@ use crate::{
         INLINE,
         V4, //
     },
-    Case, //
 };
 
 pub(crate) const CASES: &[Case] = &[

@@ -55,6 +55,18 @@ static int nic_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 	return 0;
 }
 
+/* Tell consumers of an event of a port. May sleep. */
+void nic_port_event(struct nic_port *port, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &port->nic->ib,
+		.element.port_num = port->number,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
 /* Can a port send and receive? Any context. */
 bool nic_port_active(struct nic_port *port)
 {

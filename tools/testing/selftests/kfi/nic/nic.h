@@ -427,6 +427,7 @@ const struct nic_persona *nic_persona_find(const char *name);
 
 /* main.c */
 void nic_port_event(struct nic_port *port, enum ib_event_type type);
+int nic_netdev_add(struct nic_port *port);
 void nic_netdev_remove(struct nic_port *port);
 
 /* device.c */

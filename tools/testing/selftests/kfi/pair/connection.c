@@ -140,6 +140,7 @@ static int connection_main(void *arg)
 	if (opened(c) && serve_receives(c) && accepted(c) && connected(c) && serve(c))
 		left(c);
 	closed(c);
+	atomic_dec(&connections_open);
 	WRITE_ONCE(c->ended, true);
 	return 0;
 }
@@ -158,6 +159,7 @@ void connection_start(struct listener *l, struct kfi_info *info, const struct pa
 	if (IS_ERR(c->task))
 		goto err;
 	get_task_struct(c->task);
+	atomic_inc(&connections_open);
 	mutex_lock(&lock);
 	list_add(&c->list, &connections);
 	mutex_unlock(&lock);
@@ -184,16 +186,4 @@ void connections_reap(bool all)
 		kthread_stop_put(c->task);
 		kfree(c);
 	}
-}
-
-unsigned int connections_open(void)
-{
-	struct connection *c;
-	unsigned int n = 0;
-
-	mutex_lock(&lock);
-	list_for_each_entry(c, &connections, list)
-		n += !READ_ONCE(c->ended);
-	mutex_unlock(&lock);
-	return n;
 }

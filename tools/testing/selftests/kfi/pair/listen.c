@@ -3,64 +3,11 @@
 #include "kfi_pair_info.h"
 #include "server.h"
 
-/* The listener may change while requests come in. */
-static DEFINE_MUTEX(pep_lock);
-
 struct connreq {
 	struct kfi_eq_cm_entry entry;
 	struct pair_hello hello;
 	u8 rest[256];
 };
-
-int listener_listen(struct listener *l)
-{
-	int ret, backlog = 256;
-	struct kfid_pep *pep;
-
-	ret = kfi_passive_ep(l->fabric, l->info, &pep, l);
-	if (ret)
-		return ret;
-	ret = kfi_pep_bind(pep, &l->eq->fid, 0);
-	if (!ret)
-		ret = kfi_control(&pep->fid, KFI_BACKLOG, &backlog);
-	if (!ret)
-		ret = kfi_listen(pep);
-	if (ret) {
-		kfi_close(&pep->fid);
-		return ret;
-	}
-	mutex_lock(&pep_lock);
-	l->pep = pep;
-	mutex_unlock(&pep_lock);
-	return 0;
-}
-
-void listener_deaf(struct listener *l)
-{
-	int ret;
-
-	mutex_lock(&pep_lock);
-	ret = l->pep ? kfi_close(&l->pep->fid) : 0;
-	if (ret)
-		wrong("closing a listener: %d", ret);
-	else
-		l->pep = NULL;
-	mutex_unlock(&pep_lock);
-}
-
-static void reject(struct listener *l, struct kfi_info *info, u32 seed)
-{
-	u8 data[PAIR_REJECT];
-	int ret;
-
-	pair_fill(data, sizeof(data), seed + 1);
-	mutex_lock(&pep_lock);
-	ret = l->pep ? kfi_reject(l->pep, info->handle, data, sizeof(data)) : 0;
-	mutex_unlock(&pep_lock);
-	if (ret)
-		wrong("rejecting: %d", ret);
-	kfi_freeinfo(info);
-}
 
 static void answer(struct listener *l, const struct connreq *r, size_t len)
 {
@@ -70,9 +17,9 @@ static void answer(struct listener *l, const struct connreq *r, size_t len)
 	if (len < sizeof(r->entry) + sizeof(*hello) || hello->magic != PAIR_MAGIC ||
 	    !pair_is(hello->rest, sizeof(hello->rest), hello->seed)) {
 		wrong("a request with %zu bytes of other private data", len - sizeof(r->entry));
-		reject(l, info, 0);
+		listener_reject(l, info, 0);
 	} else if (hello->flags & PAIR_REFUSE) {
-		reject(l, info, hello->seed);
+		listener_reject(l, info, hello->seed);
 	} else {
 		connection_start(l, info, hello);
 	}

@@ -3,6 +3,7 @@
 #ifndef KFI_PAIR_SERVER_H
 #define KFI_PAIR_SERVER_H
 
+#include <linux/atomic.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/sched.h>
@@ -77,24 +78,30 @@ struct connection {
 
 #define MEMORY	(PAIR_REGION + 2 * PAIR_GUARD)
 
-/* main.c: something is not as it should be; it is counted, and told to clients that ask. */
+/* The most addresses at which the server listens. */
+#define MAX_ADDRESSES	2
+
+/* state.c: counts and prints a failure. Clients can ask for the number, and for that of open connections. */
 __printf(1, 2) void wrong(const char *fmt, ...);
 unsigned int wrong_so_far(void);
+extern atomic_t connections_open;
 
 /* listen.c */
 int listener_start(struct listener *l, const char *provider, const char *address, const char *port);
 void listener_stop(struct listener *l);
+
+/* pep.c */
+extern struct listener listeners[MAX_ADDRESSES];
+extern unsigned int listener_count;
 int listener_listen(struct listener *l);
 void listener_deaf(struct listener *l);
-
-/* main.c: all of them. */
+void listener_reject(struct listener *l, struct kfi_info *info, u32 seed);
 void listeners_deaf(void);
 int listeners_listen(void);
 
 /* connection.c */
 void connection_start(struct listener *l, struct kfi_info *info, const struct pair_hello *hello);
 void connections_reap(bool all);
-unsigned int connections_open(void);
 
 /* serve.c: until the connection fails, which is true then, or is to be closed. */
 bool serve(struct connection *c);

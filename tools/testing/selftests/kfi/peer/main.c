@@ -7,24 +7,6 @@
 
 #include "peer.h"
 
-void kfi_peer_let_go(struct kfi_peer *peer)
-{
-	struct ib_device *dev;
-
-	mutex_lock(&peer->lock);
-	dev = peer->dev;
-	peer->dev = NULL;
-	peer->gone = true;
-	if (dev) {
-		peer_disconnect(peer);
-		ib_dma_unmap_single(dev, peer->dma, KFI_PEER_CHUNK, DMA_BIDIRECTIONAL);
-		ib_free_cq(peer->cq);
-		ib_dealloc_pd(peer->pd);
-	}
-	mutex_unlock(&peer->lock);
-}
-EXPORT_SYMBOL_GPL(kfi_peer_let_go);
-
 /* Take what the peer needs at the device, all but its connection. */
 static int take_hold(struct kfi_peer *peer, struct ib_device *dev)
 {

@@ -12,6 +12,10 @@
 
 #include "nic_test.h"
 
+struct nic_env nic_env = { .port = 1 };
+char *nic_address = "198.51.100.1";
+char *nic_peer_address = "198.51.100.2";
+
 #define PLACES	16
 /* How nic.sh names the network namespace of the peer's network devices. */
 #define NIC_PEER_NSID	7

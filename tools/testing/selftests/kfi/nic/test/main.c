@@ -28,7 +28,6 @@ static char *device = "knic0";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "which device to test (default: knic0)");
 
-char *nic_address = "198.51.100.1";
 module_param_named(address, nic_address, charp, 0444);
 MODULE_PARM_DESC(address, "an IPv4 address of its port 1 (default: 198.51.100.1)");
 
@@ -36,7 +35,6 @@ static char *peer;
 module_param(peer, charp, 0444);
 MODULE_PARM_DESC(peer, "device of the second side of each connection (default: the device under test)");
 
-char *nic_peer_address = "198.51.100.2";
 module_param_named(peer_address, nic_peer_address, charp, 0444);
 MODULE_PARM_DESC(peer_address, "an IPv4 address of the peer's port 1 (default: 198.51.100.2)");
 
@@ -49,8 +47,6 @@ MODULE_PARM_DESC(early_places, "kfi_nic was loaded with early_places=1 (default:
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
-
-struct nic_env nic_env = { .port = 1 };
 
 static const struct kfi_suite *const suites[] = {
 	&nic_suite_data,

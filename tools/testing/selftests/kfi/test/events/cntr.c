@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of a domain: opening and closing, their numbers, and the contexts that they can be used
- * in. Waiting is in cntr_wait.c.
+ * Counters of a domain: their attributes and numbers, and the contexts that they can be used in.
+ * Waiting is in cntr_wait.c.
  */
 #include <linux/hrtimer.h>
 #include <linux/irqflags.h>
 
 #include "cntr.h"
 #include "suites.h"
-
-struct kfid_cntr *cntr_open(struct kfi_test *t, enum kfi_wait_obj wait_obj)
-{
-	struct kfi_cntr_attr attr = {
-		.events = KFI_CNTR_EVENTS_COMP,
-		.wait_obj = wait_obj,
-	};
-	struct kfid_cntr *cntr;
-
-	if (!EXPECT_EQ(t, kfi_cntr_open(t->env->domain, &attr, &cntr, NULL), 0))
-		return NULL;
-	return cntr;
-}
-
-void cntr_close(struct kfi_test *t, struct kfid_cntr *cntr)
-{
-	EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
-}
 
 static bool check(struct kfi_test *t, struct kfid_cntr *cntr, u64 value, u64 errors)
 {

@@ -24,6 +24,24 @@ struct cntr_waiter {
 	int timeout;
 };
 
+struct kfid_cntr *cntr_open(struct kfi_test *t, enum kfi_wait_obj wait_obj)
+{
+	struct kfi_cntr_attr attr = {
+		.events = KFI_CNTR_EVENTS_COMP,
+		.wait_obj = wait_obj,
+	};
+	struct kfid_cntr *cntr;
+
+	if (!EXPECT_EQ(t, kfi_cntr_open(t->env->domain, &attr, &cntr, NULL), 0))
+		return NULL;
+	return cntr;
+}
+
+void cntr_close(struct kfi_test *t, struct kfid_cntr *cntr)
+{
+	EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
+}
+
 static ssize_t wait_call(struct waiter *w)
 {
 	struct cntr_waiter *c = container_of(w, struct cntr_waiter, w);

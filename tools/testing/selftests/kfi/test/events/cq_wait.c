@@ -21,6 +21,27 @@ struct cq_waiter {
 	int timeout;
 };
 
+struct kfid_cq *cq_open(struct kfi_test *t, enum kfi_wait_obj wait_obj,
+			enum kfi_cq_wait_cond wait_cond)
+{
+	struct kfi_cq_attr attr = {
+		.size = 4,
+		.format = KFI_CQ_FORMAT_TAGGED,
+		.wait_obj = wait_obj,
+		.wait_cond = wait_cond,
+	};
+	struct kfid_cq *cq;
+
+	if (!EXPECT_EQ(t, kfi_cq_open(t->env->domain, &attr, &cq, NULL, NULL), 0))
+		return NULL;
+	return cq;
+}
+
+void cq_close(struct kfi_test *t, struct kfid_cq *cq)
+{
+	EXPECT_EQ(t, kfi_close(&cq->fid), 0);
+}
+
 static ssize_t wait_call(struct waiter *w)
 {
 	struct cq_waiter *c = container_of(w, struct cq_waiter, w);

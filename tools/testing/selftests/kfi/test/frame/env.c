@@ -9,14 +9,6 @@ char *kfi_domain_name;
 module_param_named(domain, kfi_domain_name, charp, 0444);
 MODULE_PARM_DESC(domain, "name of the domain to test (default: the first one)");
 
-bool kfi_weak;
-module_param_named(weak, kfi_weak, bool, 0444);
-MODULE_PARM_DESC(weak, "an invalidation ends all access: weak_fence=1, or hardware");
-
-bool kfi_hardware;
-module_param_named(hardware, kfi_hardware, bool, 0444);
-MODULE_PARM_DESC(hardware, "the device under test is hardware, or a model of it");
-
 bool kfi_srq = true;
 module_param_named(srq, kfi_srq, bool, 0444);
 MODULE_PARM_DESC(srq, "the device under test has shared receive queues");
@@ -98,9 +90,6 @@ static void take_limits(struct kfi_env *env)
 	env->at_limit = env->max_pages == limit;
 	env->max_segs = min(env->info->domain_attr->mr_iov_limit, kfi_transfers ? MAX_PARTS : MAX_SEGS);
 	env->segs_at_limit = env->max_segs == env->info->domain_attr->mr_iov_limit;
-	ktap_note("device %s: %zu pages%s, %zu segments%s", env->info->domain_attr->name,
-		  env->max_pages, env->at_limit ? "" : " of more",
-		  env->max_segs, env->segs_at_limit ? "" : " of more");
 }
 
 int lists_alloc(struct kfi_env *env)

@@ -103,6 +103,13 @@ static void close_case(struct kfi_test *t)
 	t->env = NULL;
 }
 
+static void note_limits(const struct kfi_env *env)
+{
+	ktap_note("device %s: %zu pages%s, %zu segments%s", env->info->domain_attr->name,
+		  env->max_pages, env->at_limit ? "" : " of more",
+		  env->max_segs, env->segs_at_limit ? "" : " of more");
+}
+
 void ktap_run(const struct kfi_suite *suite)
 {
 	static const struct kfi_case close = { .name = "close", .run = close_case };
@@ -117,6 +124,8 @@ void ktap_run(const struct kfi_suite *suite)
 	if (!suite->bare)
 		t.env = env_open();
 	env_error = PTR_ERR_OR_ZERO(t.env);
+	if (!suite->bare && !env_error)
+		note_limits(t.env);
 
 	for (i = 0; i < suite->count; i++) {
 		unsigned long todo = variants(&suite->cases[i]);
