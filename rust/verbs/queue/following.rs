@@ -6,7 +6,7 @@ use super::{
     make,
     self_qp::{
         Outlook,
-        Place, //
+        PortAddress, //
     },
     Queue,
     State,
@@ -102,7 +102,7 @@ impl Queue {
             Outlook::Gone => State::Moving,
         };
         let moved = matches!(fresh, State::Up(_));
-        let place = old.place;
+        let address = old.address;
         let mut current = self.current.lock();
         match &mut *current {
             State::Up(up) if Arc::ptr_eq(&up.qp, &old.qp) => *current = fresh,
@@ -115,8 +115,8 @@ impl Queue {
         if moved {
             self.say_replaced(&"its port or address has changed");
         }
-        if place.is_default() {
-            self.call_back(&place);
+        if address.is_default() {
+            self.call_back(&address);
         }
         let mut current = self.current.lock();
         if matches!(*current, State::Moving) {
@@ -126,10 +126,10 @@ impl Queue {
 
     /// Has a default address made anew that could not be while a queue pair held the one before.
     /// That is let go of behind our back, a moment after the queue pair. Sleeps, but not for long.
-    fn call_back(&self, place: &Place) {
+    fn call_back(&self, address: &PortAddress) {
         for _ in 0..RESCANS {
             rdma::port::rescan(self.pd.device());
-            if place.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
+            if address.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
                 return;
             }
             fsleep(RESCAN_AFTER);

@@ -37,7 +37,7 @@ use rdma::{
 
 /// The port of a queue pair, and its address there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PortAddress {
     port: u32,
     /// The index of the GID table's entry that the queue pair holds.
     gid: Option<c_int>,
@@ -47,7 +47,7 @@ pub(super) struct Place {
     lid: u32,
 }
 
-impl Place {
+impl PortAddress {
     /// Checks whether the address is a port's default one. That can't be made anew while a queue
     /// pair holds it.
     pub(super) fn is_default(&self) -> bool {
@@ -82,7 +82,7 @@ pub(super) enum Outlook {
 #[derive(Clone)]
 pub(super) struct SelfQp {
     pub(super) qp: Arc<LocalQp>,
-    pub(super) place: Place,
+    pub(super) address: PortAddress,
     mtu: Mtu,
     depths: Depths,
 }
@@ -114,7 +114,7 @@ impl SelfQp {
         first(pd.device(), |way| Self::connect(pd, depths, way, limit))
     }
 
-    /// Makes a queue pair like this one at the same place, with a time limit of its own. It doesn't
+    /// Makes a queue pair like this one at the same address, with a time limit of its own. It doesn't
     /// ask the driver about its ports, since that may wait for the network stack. May sleep.
     ///
     /// # Errors
@@ -124,19 +124,19 @@ impl SelfQp {
     /// - The errors of the driver.
     pub(super) fn again(&self, limit: u32) -> Result<Self> {
         let pd = self.qp.pd();
-        let way = SelfPath::at(pd.device(), self.place, self.mtu)?;
+        let way = SelfPath::at(pd.device(), self.address, self.mtu)?;
         Self::connect(pd, self.depths, way, limit)
     }
 
     /// Makes a queue pair and connects it to itself this way. May sleep.
     fn connect(pd: &Arc<Pd>, depths: Depths, way: SelfPath, limit: u32) -> Result<Self> {
-        let SelfPath { place, path } = way;
+        let SelfPath { address, path } = way;
         let mtu = path.mtu();
-        let qp = connect_to_self(pd, depths, place.port, path)?;
+        let qp = connect_to_self(pd, depths, address.port, path)?;
         let qp = LocalQp::new(qp, limit)?;
         Ok(Self {
             qp,
-            place,
+            address,
             mtu,
             depths,
         })
@@ -146,9 +146,9 @@ impl SelfQp {
     pub(super) fn outlook(&self) -> Outlook {
         let device: &Device = self.qp.pd().device();
         match first(device, Ok) {
-            Ok(path) if path.place == self.place => Outlook::Same,
+            Ok(path) if path.address == self.address => Outlook::Same,
             Ok(_) => Outlook::Moved,
-            Err(_) if self.place.is_there(device) => Outlook::Same,
+            Err(_) if self.address.is_there(device) => Outlook::Same,
             Err(_) => Outlook::Gone,
         }
     }
@@ -176,7 +176,7 @@ fn random_psn() -> u32 {
 
 /// A way from a port to itself, and where that is.
 struct SelfPath {
-    place: Place,
+    address: PortAddress,
     path: Path,
 }
 
@@ -195,31 +195,31 @@ impl SelfPath {
         } else {
             None
         };
-        let place = Place {
+        let address = PortAddress {
             port: port.number(),
             gid: gid.as_ref().map(Gid::index),
             default: gid.as_ref().is_some_and(|gid| gid.is_default(port)),
             lid: attr.lid,
         };
         let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
-        Ok(Self { place, path })
+        Ok(Self { address, path })
     }
 
-    /// Returns the path at a place where there was one with this packet size, without asking the
+    /// Returns the path at an address where there was one with this packet size, without asking the
     /// driver. Does not sleep.
     ///
     /// # Errors
     ///
     /// - `ENETDOWN`: the port has gone down.
     /// - The error of looking up an address that is gone.
-    fn at(device: &Device, place: Place, mtu: Mtu) -> Result<Self> {
-        let port = device.port(place.port).ok_or(Errno::ENETDOWN)?;
+    fn at(device: &Device, address: PortAddress, mtu: Mtu) -> Result<Self> {
+        let port = device.port(address.port).ok_or(Errno::ENETDOWN)?;
         if !port.was_active() {
             return Err(Errno::ENETDOWN.into());
         }
-        let gid = place.gid.map(|index| Gid::get(port, index)).transpose()?;
-        let path = Path::to_self(port, place.lid, mtu, gid)?;
-        Ok(Self { place, path })
+        let gid = address.gid.map(|index| Gid::get(port, index)).transpose()?;
+        let path = Path::to_self(port, address.lid, mtu, gid)?;
+        Ok(Self { address, path })
     }
 }
 
