@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The table of features, and the column of the provider under test. */
 #include <linux/bug.h>
-#include <linux/moduleparam.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
 
@@ -9,14 +8,6 @@
 
 #include "env.h"
 #include "feature.h"
-
-bool kfi_weak;
-module_param_named(weak, kfi_weak, bool, 0444);
-MODULE_PARM_DESC(weak, "an invalidation ends all access: weak_fence=1, or hardware");
-
-bool kfi_hardware;
-module_param_named(hardware, kfi_hardware, bool, 0444);
-MODULE_PARM_DESC(hardware, "the device under test is hardware, or a model of it");
 
 /* The cells of features.def. */
 enum {
