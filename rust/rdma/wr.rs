@@ -287,7 +287,7 @@ impl<K> WorkRequest<K> {
         let send = self.wr.send_mut();
         send.next = null_mut();
         send.send_flags |= b::ib_send_flags_IB_SEND_SIGNALED;
-        send.sg_list = self.segments.as_ptr().cast_mut();
+        send.sg_list = sg_list(&self.segments);
         send.num_sge = self.segments.len().try_into()?;
         // SAFETY: `wr_cqe` is the member that kernel users set.
         *unsafe { send.__bindgen_anon_1.wr_cqe.as_mut() } = cqe;
@@ -341,7 +341,7 @@ impl<K> Receive<K> {
     /// dropped.
     pub(crate) fn copy(&mut self, cqe: *mut b::ib_cqe) -> Result<b::ib_recv_wr> {
         let mut wr = b::ib_recv_wr {
-            sg_list: self.segments.as_ptr().cast_mut(),
+            sg_list: sg_list(&self.segments),
             num_sge: self.segments.len().try_into()?,
             ..Default::default()
         };
@@ -353,6 +353,15 @@ impl<K> Receive<K> {
     /// Returns the owner of the memory, after the request has completed.
     pub fn into_kept(self) -> K {
         self.kept
+    }
+}
+
+/// Returns the C list of segments, null if it is empty. irdma reads the first entry of a list that
+/// is not null, whatever the number of entries.
+fn sg_list(segments: &[b::ib_sge]) -> *mut b::ib_sge {
+    match segments.is_empty() {
+        true => null_mut(),
+        false => segments.as_ptr().cast_mut(),
     }
 }
 
