@@ -170,8 +170,8 @@ fn connect_to_self(pd: &Arc<Pd>, depths: Depths, port: u32, path: Path) -> Resul
 
 /// Returns a random number for the first packet, which nobody can guess.
 fn random_psn() -> u32 {
-    let [a, b, c, ..] = random::number().to_ne_bytes();
-    u32::from_ne_bytes([a, b, c, 0]) & 0xff_ffff
+    let [a, b, c, ..] = random::number().to_le_bytes();
+    u32::from_le_bytes([a, b, c, 0])
 }
 
 /// A way from a port to itself, and where that is.
