@@ -74,12 +74,12 @@ pub use crate::{
             self,
             AtomicOp, //
         },
-        limits::MrLimits,
-        memory::{
+        extents::{
             Extent,
             Extents,
             MappedAs, //
         },
+        limits::MrLimits,
         pieces::Piece,
         rawkey::{
             raw_key_size,
@@ -87,7 +87,7 @@ pub use crate::{
             MAX_PIECES, //
         },
         request::MrRequest,
-        segments::{
+        segment_list::{
             PlainList,
             SegmentList, //
         },

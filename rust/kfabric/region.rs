@@ -14,12 +14,12 @@
 
 pub(crate) mod access;
 pub mod cpu_memory;
+pub(crate) mod extents;
 pub(crate) mod lease;
 pub(crate) mod limits;
-pub(crate) mod memory;
 pub(crate) mod pieces;
 pub(crate) mod rawkey;
 pub(crate) mod request;
-pub(crate) mod segments;
+pub(crate) mod segment_list;
 pub(crate) mod shape;
 pub(crate) mod source;

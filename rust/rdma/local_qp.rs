@@ -11,7 +11,7 @@
 mod end;
 mod poll;
 mod probe;
-mod regions;
+mod reg_inv;
 mod run;
 
 use kernel::{

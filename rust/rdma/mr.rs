@@ -23,10 +23,9 @@
 
 mod fast;
 mod fence;
-mod register;
+mod register_error;
 mod valid;
 
-pub(crate) use self::register::abandon_all;
 pub use self::{
     fast::{
         FastMr,
@@ -35,9 +34,10 @@ pub use self::{
         PreparedMr, //
     },
     fence::Fence,
-    register::{
-        RefreshError,
-        RegisterError, //
-    },
     valid::ValidMr, //
+};
+pub(crate) use crate::mr::register_error::abandon_all;
+pub use crate::mr::register_error::{
+    RefreshError,
+    RegisterError, //
 };

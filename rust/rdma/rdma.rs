@@ -60,10 +60,10 @@ mod outstanding;
 pub mod pd;
 pub mod port;
 pub mod qp;
+pub mod read_sink;
 pub mod replays;
 pub mod request;
 pub mod sg;
-pub mod sink;
 pub mod small_vec;
 pub mod srq;
 mod waiter;
@@ -96,7 +96,7 @@ pub use crate::{
         Pd, //
     },
     qp::Qp,
-    sink::Sink,
+    read_sink::Sink,
     small_vec::SmallVec,
     wc::WrError, //
 };

@@ -4,7 +4,7 @@
 
 use crate::{
     device::Device,
-    link::end, //
+    link::removal, //
 };
 use kernel::{
     prelude::*,
@@ -47,7 +47,7 @@ impl Client for Watcher {
         let leaving = data.leave();
         // Before the domains: nothing begins any more.
         leaving.guests.iter().for_each(|guest| guest.leave());
-        end::remove(&leaving.domains, |call_back| data.call_back(call_back));
+        removal::remove(&leaving.domains, |call_back| data.call_back(call_back));
         Device::unlist(&data);
         pr_info!("{}: gone\n", device.name());
     }

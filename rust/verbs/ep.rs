@@ -14,10 +14,10 @@ mod limits;
 mod parts;
 mod post;
 mod qp_resources;
+mod read_sinks;
 mod reg_states;
 mod regions;
 mod sharers;
-mod sinks;
 mod srx;
 
 pub(crate) use self::{
@@ -28,9 +28,9 @@ pub(crate) use self::{
 use self::{
     conn::Conn,
     qp_resources::QpResources,
-    sharers::Sharers,
-    sinks::Sinks, //
+    sharers::Sharers, //
 };
+use crate::ep::read_sinks::Sinks;
 use crate::{
     link::Link,
     pep::Request,

@@ -5,10 +5,10 @@
 //! C header: [`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)
 
 use crate::{
-    callbacks::OnRemoval,
     device,
     domain::Domain,
-    link::PdHolder, //
+    link::PdHolder,
+    removal_callbacks::OnRemoval, //
 };
 use core::ptr;
 use kernel::{

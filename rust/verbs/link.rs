@@ -2,7 +2,7 @@
 
 //! The link between an open domain and its device. Either may end first.
 
-pub(crate) mod end;
+pub(crate) mod removal;
 
 use kernel::{
     new_mutex,
@@ -26,11 +26,11 @@ use kfabric::{
 };
 
 use crate::{
-    callbacks::{
+    mode::Mode,
+    removal_callbacks::{
         Callbacks,
         OnRemoval, //
     },
-    mode::Mode,
     resources::Resources,
     rxe,
     work::Queues, //

@@ -5,7 +5,7 @@
 //! Each step consumes the one before it. So an error on the way drops what was done, which undoes it. A region
 //! consists of one device region, or of several that are registered and closed together.
 
-mod closed;
+mod closed_reason;
 mod ep_region;
 mod register;
 mod spec;
@@ -21,12 +21,12 @@ pub(crate) use self::{
 };
 
 use self::{
-    closed::{
-        lost,
-        Closed, //
-    },
     ep_region::EpRegion,
     valid::keys, //
+};
+use crate::region::closed_reason::{
+    lost,
+    Closed, //
 };
 use crate::{
     lists,

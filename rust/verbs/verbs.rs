@@ -5,7 +5,6 @@
 //!
 //! The only crate that knows both the fabric ([`kfabric`]) and the RDMA abstractions ([`rdma`]).
 
-mod callbacks;
 mod client;
 mod consumer_memory;
 mod device;
@@ -24,6 +23,7 @@ mod provider;
 mod queue;
 mod refused;
 mod region;
+mod removal_callbacks;
 mod resources;
 mod rights;
 mod rxe;

@@ -14,7 +14,7 @@ use crate::{
         op::Op, //
     },
     region::{
-        memory::MappedAs,
+        extents::MappedAs,
         source::Source, //
     },
     support::{

@@ -11,12 +11,12 @@ use super::op::Op;
 use crate::{
     region::{
         access::Access,
-        memory::{
+        extents::{
             Extent,
             MappedAs,
             PageUse, //
         },
-        segments::SegmentList,
+        segment_list::SegmentList,
         source::Source, //
     },
     support::{

@@ -149,7 +149,7 @@ mod tests {
             Context,
             CqEntry, //
         },
-        region::memory::MappedAs,
+        region::extents::MappedAs,
         support::{
             errno::Errno,
             refusal::Refusal, //

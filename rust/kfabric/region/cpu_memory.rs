@@ -8,8 +8,8 @@
 use crate::{
     region::{
         access::Access,
+        extents::MappedAs,
         lease::Tenant,
-        memory::MappedAs,
         request::MrRequest, //
     },
     support::{

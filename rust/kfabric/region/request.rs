@@ -9,6 +9,12 @@
 use crate::{
     region::{
         access::Access,
+        extents::{
+            Extent,
+            Extents,
+            MappedAs,
+            PageUse, //
+        },
         lease::{
             Lease,
             Tenant, //
@@ -17,17 +23,11 @@ use crate::{
             AuthKey,
             MrLimits, //
         },
-        memory::{
-            Extent,
-            Extents,
-            MappedAs,
-            PageUse, //
-        },
         pieces::{
             Piece,
             PieceIter, //
         },
-        segments::PlainList,
+        segment_list::PlainList,
         shape::Shape,
         source::Source, //
     },

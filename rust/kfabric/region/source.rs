@@ -4,7 +4,7 @@
 
 use crate::{
     region::{
-        segments::{
+        segment_list::{
             self,
             Bvecs,
             SegmentList,
@@ -75,10 +75,10 @@ impl<'a> Source<'a> {
         let may_be = match self {
             Self::Kvec(_) => false,
             Self::Bvec(list) => match list.entries(limit) {
-                [first, .., last] => [first, last].into_iter().all(segments::is_page),
+                [first, .., last] => [first, last].into_iter().all(segment_list::is_page),
                 _ => false,
             },
-            Self::Sgl(list) => segments::is_page(&list.first_span()),
+            Self::Sgl(list) => segment_list::is_page(&list.first_span()),
         };
         let count = self.count();
         let takes = may_be && (MANY..=limit).contains(&count);
@@ -116,15 +116,15 @@ impl<'a> Source<'a> {
     fn shape_of_any(&self, limit: usize) -> Result<Shape, Refusal> {
         let mut sum = Sum::default();
         match self {
-            Self::Kvec(list) => segments::add(&mut sum, list.entries(limit))?,
-            Self::Bvec(list) => segments::add(&mut sum, list.entries(limit))?,
+            Self::Kvec(list) => segment_list::add(&mut sum, list.entries(limit))?,
+            Self::Bvec(list) => segment_list::add(&mut sum, list.entries(limit))?,
             Self::Sgl(list) => {
                 let mut spans = list.spans(limit);
                 loop {
                     if let Some(whole) = spans.next_whole() {
-                        segments::add_whole(&mut sum, &whole)?;
+                        segment_list::add_whole(&mut sum, &whole)?;
                     } else if let Some(next) = spans.next_found() {
-                        segments::add(&mut sum, next?)?;
+                        segment_list::add(&mut sum, next?)?;
                     } else {
                         break;
                     }

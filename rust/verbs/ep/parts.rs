@@ -19,9 +19,9 @@ use super::{
         map,
         remote, //
     },
-    qp_resources::QpResources,
-    sinks::Read, //
+    qp_resources::QpResources, //
 };
+use crate::ep::read_sinks::Read;
 use crate::refused;
 use kernel::{
     prelude::*,

@@ -2,13 +2,11 @@
 
 //! Resources of an endpoint on its device.
 
-use super::{
-    limits::{
-        segments,
-        INJECT_SIZE, //
-    },
-    sinks::Sinks, //
+use super::limits::{
+    segments,
+    INJECT_SIZE, //
 };
+use crate::ep::read_sinks::Sinks;
 use crate::{
     refused, //
     rxe::ByPeer,

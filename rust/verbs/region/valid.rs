@@ -2,10 +2,8 @@
 
 //! The device regions by which peers reach a region: one, or several that are used and closed together.
 
-use super::{
-    closed::Closed,
-    MrSpec, //
-};
+use super::MrSpec;
+use crate::region::closed_reason::Closed;
 use crate::{
     lists,
     refused,

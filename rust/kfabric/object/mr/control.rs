@@ -14,7 +14,7 @@ use super::{
 use crate::{
     region::{
         request::MrRequest,
-        segments::SegmentList, //
+        segment_list::SegmentList, //
     },
     support::{
         errno::Errno,

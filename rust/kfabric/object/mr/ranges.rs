@@ -13,7 +13,7 @@ use crate::{
     },
     region::{
         request::MrRequest,
-        segments::SegmentList,
+        segment_list::SegmentList,
         shape::AddrRange,
         source::Source, //
     },

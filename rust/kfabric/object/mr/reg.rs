@@ -22,7 +22,7 @@ use crate::{
             Arguments,
             MrRequest, //
         },
-        segments::SegmentList,
+        segment_list::SegmentList,
         source::Source, //
     },
     support::{

@@ -15,7 +15,7 @@ mod kunit;
 use crate::{
     region::{
         access::Access,
-        segments::PlainList,
+        segment_list::PlainList,
         source::Source, //
     },
     support::{

@@ -6,7 +6,7 @@
 mod tests {
     use crate::{
         region::{
-            segments::{
+            segment_list::{
                 SegmentList,
                 *, //
             },

@@ -7,8 +7,8 @@ mod tests {
     use super::super::slow::*;
     use crate::{
         region::{
-            memory::*,
-            segments::SegmentList, //
+            extents::*,
+            segment_list::SegmentList, //
         },
         support::random::Prng, //
     };

@@ -48,7 +48,7 @@ use rdma::{
         Fence,
         Kind, //
     },
-    sink::Regions,
+    read_sink::Regions,
     Buffer,
     FastMr,
     Gather,

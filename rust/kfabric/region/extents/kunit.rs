@@ -12,16 +12,16 @@ mod tests {
     use crate::{
         region::{
             access::Access,
+            extents::*,
             limits::{
                 AuthKey,
                 MrLimits, //
             },
-            memory::*,
             request::{
                 Arguments,
                 MrRequest, //
             },
-            segments::SegmentList, //
+            segment_list::SegmentList, //
         },
         support::random::Prng, //
     };

@@ -4,7 +4,7 @@
 
 use crate::region::{
     access::Access,
-    memory::*, //
+    extents::*, //
 };
 use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
