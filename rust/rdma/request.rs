@@ -279,9 +279,9 @@ impl<S: Receives> Qp<S> {
         let qp = self.as_raw();
         let receive = |wr: *mut Receive<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
-            let mut copy = unsafe { (*wr).copy(cqe) }?;
+            let copy = unsafe { (*wr).copy(cqe) }?;
             // SAFETY: `qp` is valid as long as `self`. The box owns the memory of the request.
-            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &mut copy) })
+            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &copy) })
         };
         // SAFETY: `self` frees `receives` after the completions of its queue pair.
         unsafe { post(self.receives(), request, receive) }
@@ -297,10 +297,10 @@ impl Srq {
         let srq = self.as_raw();
         let receive = |wr: *mut Receive<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
-            let mut copy = unsafe { (*wr).copy(cqe) }?;
+            let copy = unsafe { (*wr).copy(cqe) }?;
             // SAFETY: `srq` is valid as long as `self`, of which each queue pair that shares it has a
             // reference. The box owns the memory of the request.
-            to_result(unsafe { rdma_bindings::rdma_helper_post_srq_recv(srq, &mut copy) })
+            to_result(unsafe { rdma_bindings::rdma_helper_post_srq_recv(srq, &copy) })
         };
         // SAFETY: All completion queues of queue pairs that share `self` keep its slots.
         unsafe { post(self.queue(), request, receive) }

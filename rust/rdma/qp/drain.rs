@@ -83,9 +83,9 @@ impl<S> Qp<S> {
         let qp = self.as_raw();
         let post = |cqe| {
             // A request without memory, as in `__ib_drain_rq()`.
-            let mut last = Receive::new(Gather::none())?.copy(cqe)?;
+            let last = Receive::new(Gather::none())?.copy(cqe)?;
             // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
-            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &mut last) })
+            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &last) })
         };
         self.drain_queue(self.receive_entries(), self.receives(), post, limit)
     }
