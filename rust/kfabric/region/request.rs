@@ -4,7 +4,7 @@
 //!
 //! Faults are found in the order that kfi_mr(3) documents: attributes, list and count; flags;
 //! access; offset; segments by index; limits. Memory and device come after, in
-//! [`crate::region::memory`] and in the provider.
+//! [`crate::region::extents`] and in the provider.
 
 use crate::{
     region::{
