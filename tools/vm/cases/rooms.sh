@@ -44,42 +44,37 @@ made_up_c()
 		>"$made/c/suite/suite.h"
 }
 
-# c_files ok|WHAT TITLE [LINE]: with this line added to check.c, check-rooms says WHAT is wrong.
-c_files()
-{
-	local rc=0
-
-	made_up_c
-	[ $# = 2 ] || printf '%s\n' 'int added(void)' '{' "	$3" '}' >>"$made/c/suite/check.c"
-	"$TOP/tools/env/run" "$TOP/tools/check-rooms" "$made/c" >"$tmp/out" 2>&1 || rc=$?
-	if [ "$1" = ok ] && [ $rc = 0 ] && grep -qx 'ok 1 rooms: c/suite' "$tmp/out"; then
-		result 0 "rooms: $2"
-	elif [ "$1" != ok ] && [ $rc = 1 ] && grep -qF "$1" "$tmp/out" &&
-	     grep -qx 'not ok 1 rooms: c/suite' "$tmp/out"; then
-		result 0 "rooms: $2"
-	else
-		echo "wanted '$1', exit $rc" >>"$tmp/out"
-		result 1 "rooms: $2"
-	fi
-}
-
-# rooms ok|WHAT TITLE [FILE LINE]: with this line added, check-rooms says WHAT is wrong.
-rooms()
+# judged ok|WHAT TITLE DIR ROOM: of the files in DIR, check-rooms finds ROOM in order, or says WHAT is wrong there.
+judged()
 {
 	local want=$1 title=$2 rc=0
 
-	made_up
-	[ $# = 2 ] || echo "$4" >>"$made/rust/kfabric/$3"
-	"$TOP/tools/env/run" "$TOP/tools/check-rooms" "$made/rust" >"$tmp/out" 2>&1 || rc=$?
-	if [ "$want" = ok ] && [ $rc = 0 ] && grep -qx 'ok 1 rooms: kfabric' "$tmp/out"; then
+	"$TOP/tools/env/run" "$TOP/tools/check-rooms" "$3" >"$tmp/out" 2>&1 || rc=$?
+	if [ "$want" = ok ] && [ $rc = 0 ] && grep -qx "ok 1 rooms: $4" "$tmp/out"; then
 		result 0 "rooms: $title"
 	elif [ "$want" != ok ] && [ $rc = 1 ] && grep -qF "$want" "$tmp/out" &&
-	     grep -qx 'not ok 1 rooms: kfabric' "$tmp/out"; then
+	     grep -qx "not ok 1 rooms: $4" "$tmp/out"; then
 		result 0 "rooms: $title"
 	else
 		echo "wanted '$want', exit $rc" >>"$tmp/out"
 		result 1 "rooms: $title"
 	fi
+}
+
+# c_files ok|WHAT TITLE [LINE]: judges the C files, with this line added to check.c.
+c_files()
+{
+	made_up_c
+	[ $# = 2 ] || printf '%s\n' 'int added(void)' '{' "	$3" '}' >>"$made/c/suite/check.c"
+	judged "$1" "$2" "$made/c" c/suite
+}
+
+# rooms ok|WHAT TITLE [FILE LINE]: judges the crate, with this line added.
+rooms()
+{
+	made_up
+	[ $# = 2 ] || echo "$4" >>"$made/rust/kfabric/$3"
+	judged "$1" "$2" "$made/rust" kfabric
 }
 
 rooms ok "imports that go down, and tests that look at everything"
