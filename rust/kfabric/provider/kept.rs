@@ -38,9 +38,10 @@ impl Post<'_> {
             // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
             local => Ok(Kept {
                 transfer: TransferRequest {
+                    op: transfer.op,
                     local: *local,
                     remote: transfer.remote,
-                    ..TransferRequest::new(transfer.op, transfer.flags)
+                    flags: transfer.flags,
                 },
                 ticket,
             }),
