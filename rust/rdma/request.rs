@@ -298,8 +298,8 @@ impl Srq {
         let receive = |wr: *mut Receive<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
             let copy = unsafe { (*wr).copy(cqe) }?;
-            // SAFETY: `srq` is valid as long as `self`, of which each queue pair that shares it has a
-            // reference. The box owns the memory of the request.
+            // SAFETY: `srq` is valid as long as `self`, and each queue pair that shares it has a
+            // reference to `self`. The box owns the memory of the request.
             to_result(unsafe { rdma_bindings::rdma_helper_post_srq_recv(srq, &copy) })
         };
         // SAFETY: All completion queues of queue pairs that share `self` keep its slots.

@@ -7,8 +7,9 @@
 //! request is inside while the device has it, and leaves with its completion in softirq. A user
 //! inside may sleep.
 //!
-//! A gate counts its users in one of two ways. [`PerCpu`] is for many users and a gate that is
-//! seldom shut. [`Shared`] is for many gates, or gates that are shut as often as they are entered.
+//! A gate counts its users in one of two ways. [`PerCpu`] is for gates that many tasks enter and
+//! that are rarely shut. [`Shared`] is for objects with many gates, and for gates that are entered
+//! only a few times before they are shut.
 //!
 //! # Why not the primitives of the kernel
 //!

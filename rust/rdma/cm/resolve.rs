@@ -65,7 +65,7 @@ impl Target for Resolving {
 ///
 /// ```ignore
 /// let resolved = Resolved::new(None, peer, 5000)?;
-/// All resources of the connection must be on this device.
+/// // All resources of the connection must be on this device.
 /// let pd = Pd::alloc(resolved.device())?;
 /// ...
 /// let connection = resolved.connect(&endpoint, &proposal, events)?;

@@ -85,9 +85,9 @@ pub(super) struct Target<'a> {
 /// The queue of a [`Target`].
 #[derive(Clone, Copy)]
 enum Queue<'a> {
-    /// Those of a connected endpoint.
+    /// The queues of a connected endpoint.
     Endpoint(&'a Msg),
-    /// That of a shared receive context.
+    /// The queue of a shared receive context.
     Shared(&'a SrxObject),
 }
 

@@ -149,8 +149,8 @@ impl PinnedDrop for PerCpu {
     }
 }
 
-/// A count under a spinlock of its own. It suits objects that are many, as regions, or that are
-/// taken away as often as they are used.
+/// A count under a spinlock of its own. It suits numerous objects like regions, and objects that
+/// are used only a few times before they are taken away.
 #[pin_data(PinnedDrop)]
 pub struct Shared {
     #[pin]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The behaviour of hardware only: memory that is mapped for the device as long as it may be
- * accessed, and a close that waits for an access under way. The model NIC (nic/) reports what it
- * does, and does it as slowly as it is told.
+ * accessed, and a close that waits for an access under way. The model NIC (nic/) counts its
+ * accesses, and delays them as a test demands.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

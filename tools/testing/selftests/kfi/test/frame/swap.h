@@ -19,7 +19,7 @@
 /**
  * struct swap_area - addresses with one or the other set of pages behind them
  * @pages: Both sets. The pages of set 0 are neighbours, so that a device may be given them as
- *	larger ones. Those of set 1 are neighbours, too, but backwards, so that it can't.
+ *	larger ones. The pages of set 1 are neighbours in reverse order, so that it can't.
  * @addr: The first address. Not to be used but for registering.
  */
 struct swap_area {
