@@ -476,7 +476,7 @@ extern const struct ib_device_ops nic_srq_ops;
 extern const struct ib_device_ops nic_drain_ops;
 struct nic_qp *nic_qp_get(u32 number);
 void nic_qp_put(struct nic_qp *qp);
-void nic_qp_fail(struct nic_qp *qp, enum ib_event_type event);
+bool nic_qp_fail(struct nic_qp *qp, enum ib_event_type event);
 void nic_qp_event(struct nic_qp *qp, enum ib_event_type type);
 bool nic_take_recv(struct nic_qp *qp, struct nic_recv *recv);
 void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const struct ib_wc *wc,

@@ -42,8 +42,11 @@ void nic_qp_event(struct nic_qp *qp, enum ib_event_type type)
 		qp->ib.event_handler(&event, qp->ib.qp_context);
 }
 
-/* Moves a queue pair to the state ERR and flushes its requests. Reports @event unless it is 0. May sleep. */
-void nic_qp_fail(struct nic_qp *qp, enum ib_event_type event)
+/*
+ * Moves a queue pair to the state ERR and flushes its requests. Reports @event unless it is 0. Returns false if it had
+ * failed before. May sleep.
+ */
+bool nic_qp_fail(struct nic_qp *qp, enum ib_event_type event)
 {
 	bool failed;
 
@@ -56,11 +59,12 @@ void nic_qp_fail(struct nic_qp *qp, enum ib_event_type event)
 	}
 	spin_unlock_irq(&qp->lock);
 	if (!failed)
-		return;
+		return false;
 	if (event)
 		nic_qp_event(qp, event);
 	if (qp->nic->persona->iwarp)
 		nic_iwarp_closed(qp, true);
+	return true;
 }
 
 static bool nic_rq_pop(struct nic_rq *rq, struct nic_recv *recv)

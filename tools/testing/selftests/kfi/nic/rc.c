@@ -51,12 +51,13 @@ unsigned long nic_rnr_delay(struct nic_qp *qp)
 
 /*
  * The peer refuses a request: its queue pair fails, and the sender is told. iWARP tells only who waits for an answer;
- * the connection ends in any case.
+ * the connection ends in any case. A queue pair that has failed meanwhile, so that its region may be gone, says nothing.
  */
 static int nic_refused(struct nic_qp *qp, struct nic_qp *peer, enum ib_wr_opcode opcode,
 		       enum ib_wc_status status, enum ib_event_type event)
 {
-	nic_qp_fail(peer, event);
+	if (!nic_qp_fail(peer, event) && status == IB_WC_REM_ACCESS_ERR)
+		return NIC_NO_ANSWER;
 	if (!qp->nic->persona->iwarp)
 		return status;
 	return opcode == IB_WR_RDMA_READ || opcode == IB_WR_RDMA_READ_WITH_INV ? IB_WC_WR_FLUSH_ERR : IB_WC_SUCCESS;

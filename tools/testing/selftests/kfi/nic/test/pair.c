@@ -3,21 +3,28 @@
  * Connections whose peer ends while requests are under way. The peer disconnects; or its device is removed, which
  * nic.sh does as soon as the case says so. The sender's requests fail, and nobody hangs.
  */
+#include <linux/delay.h>
+
 #include "nic_test.h"
 
 #define WRITES	8
 
-/* Ends the peer's queue pair while it has one write to answer, and others wait. */
-static void end_peer(struct kfi_test *t, struct reach *s)
+/* Ends the peer's queue pair while it has one write to answer, and others wait. @state: the region's after that. */
+static void end_peer(struct kfi_test *t, struct reach *s, enum nic_mr_state state)
 {
-	struct rw_semaphore *sem = &to_nic_mr(s->r.mr)->sem;
+	struct nic_mr *mr = to_nic_mr(s->r.mr);
+	int ms;
 
 	/* No write succeeds before the end: the device can't look up the region. */
-	down_write(sem);
+	down_write(&mr->sem);
 	for (int i = 0; i < WRITES; i++)
 		EXPECT_EQ(t, reach_write(s, IB_SEND_SIGNALED), 0);
+	for (ms = 0; ms < PATIENCE_MS && !rwsem_is_contended(&mr->sem); ms++)
+		usleep_range(1000, 1500);
+	EXPECT(t, ms < PATIENCE_MS, "no write is under way");
 	EXPECT_EQ(t, set_state(s->c.b.qp, IB_QPS_ERR), 0);
-	up_write(sem);
+	mr->state = state;
+	up_write(&mr->sem);
 }
 
 /* The write under way may have succeeded. The next one fails, and the others are flushed. */
@@ -43,7 +50,19 @@ static void case_disconnected(struct kfi_test *t)
 	struct reach s;
 
 	if (reach_open(t, &s)) {
-		end_peer(t, &s);
+		end_peer(t, &s, NIC_MR_VALID);
+		expect_failed(t, &s);
+	}
+	reach_close(t, &s);
+}
+
+/* The peer's region goes with its queue pair. Nobody is there to refuse the write under way. */
+static void case_unanswered(struct kfi_test *t)
+{
+	struct reach s;
+
+	if (reach_open(t, &s)) {
+		end_peer(t, &s, NIC_MR_DEAD);
 		expect_failed(t, &s);
 	}
 	reach_close(t, &s);
@@ -84,7 +103,7 @@ static void run_removed(struct kfi_test *t)
 	pr_info("kfi_nic_test: the peer may go\n");
 	if (EXPECT(t, wait_for_completion_timeout(&nic_env.going, msecs_to_jiffies(PATIENCE_MS)),
 		   "the peer does not go")) {
-		end_peer(t, &s);
+		end_peer(t, &s, NIC_MR_VALID);
 		let_go(t, &s);
 		expect_failed(t, &s);
 	}
@@ -96,6 +115,7 @@ close:
 
 static const struct kfi_case cases[] = {
 	NIC_CASE(disconnected),
+	NIC_CASE(unanswered),
 	{ .name = "removed", .run = run_removed },
 };
 
