@@ -17,10 +17,6 @@ use kernel::{
         to_result, //
     },
     prelude::*,
-    str::{
-        CStr,
-        CStrExt, //
-    },
     sync::Arc,
     types::Opaque, //
 };

@@ -109,6 +109,7 @@ pub use crate::{
         gate,
         irqlock,
         num,
+        prelude,
         random,
         refusal::Refusal,
         strings::API_VERSION,

@@ -13,6 +13,7 @@ pub(crate) mod hlist;
 pub mod irqlock;
 pub(crate) mod module;
 pub mod num;
+pub mod prelude;
 pub mod random;
 pub(crate) mod refusal;
 pub(crate) mod sockaddr;

@@ -5,20 +5,19 @@
 use crate::{
     api::registry,
     consumer,
+    prelude::*,
     support::{
         module::{
             wait_until_returned,
             Owner, //
         },
         table::declared_in_c,
-        task::NoIo,
         workqueue, //
     }, //
 };
 use kernel::{
     bindings,
-    error::to_result,
-    prelude::*, //
+    error::to_result, //
 };
 
 /// Being told of modules that go, until dropped.

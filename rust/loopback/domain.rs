@@ -13,12 +13,8 @@ use crate::{
     mr::Mr, //
 };
 use core::any::Any;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
-    num::widen_u32,
+    prelude::*,
     provider::{
         self,
         msg_ep::{
@@ -34,8 +30,7 @@ use kfabric::{
     DomainRequest,
     Extension,
     MrLimits,
-    MrRequest,
-    Refusal, //
+    MrRequest, //
 };
 
 /// The capability of atomic operations, which peers have, too.

@@ -25,14 +25,13 @@ use core::{
 };
 use kernel::{
     new_mutex,
-    prelude::*,
     sync::{
-        Arc,
         Mutex,
         SetOnce, //
     }, //
 };
 use kfabric::{
+    prelude::*,
     provider::{
         self,
         cm::{
@@ -52,11 +51,9 @@ use kfabric::{
         }, //
     },
     Atomics,
-    Errno,
     LocalRules,
     MappedAs,
     Op,
-    Refusal,
     MAX_INJECT,
     MAX_REMOTE, //
 };
@@ -281,10 +278,6 @@ impl provider::msg_ep::Srx for Srx {
 #[kernel::macros::kunit_tests(kfi_loop_ep)]
 mod tests {
     use super::*;
-    use kernel::sync::atomic::{
-        Atomic,
-        Relaxed, //
-    };
     use kfabric::provider::cm::ConnHandler;
 
     /// A handler that adds up the errors of failed connections.

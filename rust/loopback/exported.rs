@@ -5,18 +5,12 @@
 
 use kernel::{
     new_spinlock,
-    prelude::*,
     rbtree::{
         Entry,
         RBTree,
         RBTreeNodeReservation, //
     },
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
         SetOnce,
         SpinLock, //
     }, //
@@ -28,13 +22,11 @@ use kfabric::{
         GateGuard,
         Shared, //
     },
-    num::index,
+    prelude::*,
     provider::Bindings,
     random,
     CntrCore,
-    EpCore,
-    Errno,
-    Refusal, //
+    EpCore, //
 };
 
 /// The keys of a domain, and the properties that peers know it by.

@@ -11,25 +11,15 @@ use crate::{
         Target, //
     }, //
 };
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
     cpu_memory::PeerBuffer,
     domain,
     ep,
+    prelude::*,
     EpCore,
-    Errno,
     Extension,
     ExtensionTable,
-    MappedKeys,
-    NoIo,
-    Refusal, //
+    MappedKeys, //
 };
 use kfi_bindings::{
     kfi_loop_ops,

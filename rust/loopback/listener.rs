@@ -13,15 +13,9 @@ use core::{
     mem,
     net::SocketAddr, //
 };
-use kernel::{
-    prelude::*,
-    str::CStr,
-    sync::{
-        Arc,
-        SetOnce, //
-    }, //
-};
+use kernel::sync::SetOnce;
 use kfabric::{
+    prelude::*,
     provider::{
         self,
         cm::{
@@ -29,9 +23,7 @@ use kfabric::{
             ConnRequest,
             ConnRequests, //
         }, //
-    },
-    Errno,
-    Refusal, //
+    }, //
 };
 
 kernel::sync::global_lock! {

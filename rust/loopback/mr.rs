@@ -14,21 +14,15 @@ use crate::{
     mode::Mode, //
 };
 use core::any::Any;
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::page::PAGE_SIZE;
 use kfabric::{
     cpu_memory::CpuMemory,
-    num::widen,
+    prelude::*,
     provider::{
         self,
         Bindings, //
     },
-    Errno,
     MrRequest,
-    Refusal,
     RemotePiece, //
 };
 

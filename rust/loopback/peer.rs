@@ -8,19 +8,13 @@ use crate::exported::{
     RegionContents,
     MAPPED, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
     cpu_memory::PeerBuffer,
-    num::widen,
+    prelude::*,
     Access,
     AtomicOp,
     EpCore,
-    Errno,
     MappedKeys,
-    Refusal,
     RemotePiece, //
 };
 

@@ -7,20 +7,15 @@
 
 use crate::fifo::Fifo;
 use core::ptr;
-use kernel::{
-    alloc::AllocError,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::alloc::AllocError;
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
+    prelude::*,
     provider::{
         cq::Context,
         kept::Kept, //
-    },
-    Errno,
-    Refusal, //
+    }, //
 };
 
 struct State<S> {

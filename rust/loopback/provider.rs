@@ -11,23 +11,19 @@ use crate::{
     listener::Pep,
     mode::Mode, //
 };
-use kernel::{
-    prelude::*,
-    str::CString, //
-};
+use kernel::str::CString;
 use kfabric::{
     num,
+    prelude::*,
     provider::{
         self,
         msg_ep::MsgLimits, //
     },
     DomainRequest,
     Ends,
-    Errno,
     Extras,
     MsgOffer,
-    Offer,
-    Refusal, //
+    Offer, //
 };
 
 /// The capabilities of regions.

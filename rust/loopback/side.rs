@@ -22,9 +22,7 @@ use kernel::{
     impl_has_work,
     new_condvar,
     new_work,
-    prelude::*,
     sync::{
-        Arc,
         CondVar,
         SetOnce, //
     },
@@ -36,6 +34,7 @@ use kernel::{
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
+    prelude::*,
     provider::{
         cm::ConnEvents,
         cq::Context,
@@ -55,10 +54,7 @@ use kfabric::{
     Access,
     AtomicOp,
     EpCore,
-    Errno,
-    NoIo,
     Op,
-    Refusal,
     RemotePiece, //
 };
 

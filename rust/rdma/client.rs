@@ -10,26 +10,18 @@
 
 use kernel::{
     bindings,
-    error::to_result,
-    prelude::*,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Full,
-        Release, //
-    },
     types::{
         ForeignOwnable,
         Opaque, //
     }, //
 };
 
-use core::{
-    marker::PhantomData,
-    ptr::null_mut, //
-};
+use core::marker::PhantomData;
 
-use crate::device::Device;
+use crate::{
+    device::Device,
+    prelude::*, //
+};
 
 /// A client of the RDMA core.
 ///

@@ -16,29 +16,18 @@
 
 use kernel::{
     cpu::nr_cpu_ids,
-    error::from_err_ptr,
     new_mutex,
-    prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex,
     time::{
         delay::fsleep,
         Delta, //
     }, //
 };
 
-use core::ptr::NonNull;
-
 use crate::{
     device::Device,
     outstanding::Outstanding,
+    prelude::*,
     wc::CqId, //
 };
 

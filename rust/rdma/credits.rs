@@ -9,17 +9,14 @@ mod kunit;
 
 use kernel::{
     bindings,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Full,
-        Relaxed, //
-    },
     time::msecs_to_jiffies,
     types::Opaque, //
 };
 
-use crate::completion::NAP;
+use crate::{
+    completion::NAP,
+    prelude::*, //
+};
 
 /// A number of credits. Each operation takes one.
 ///

@@ -5,19 +5,14 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_device`,
 //! `struct ib_event_handler`
 
+use crate::prelude::*;
 use kernel::{
     bindings,
     container_of,
     fmt,
-    prelude::*,
-    sync::aref::{
-        ARef,
-        AlwaysRefCounted, //
-    },
+    sync::aref::AlwaysRefCounted,
     types::Opaque, //
 };
-
-use core::ptr::NonNull;
 
 /// An RDMA device.
 ///

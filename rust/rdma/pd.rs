@@ -2,28 +2,15 @@
 
 //! Protection domains, and the objects that this crate or other users have on them.
 
-use kernel::{
-    error::from_err_ptr,
-    prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{
-            Acquire,
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc, //
-    },
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
 };
 
-use core::ptr::NonNull;
-
-use crate::device::Device;
+use crate::{
+    device::Device,
+    prelude::*, //
+};
 
 /// A protection domain: keys of regions in it are good on queue pairs in it, and nowhere else.
 ///

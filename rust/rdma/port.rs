@@ -4,20 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
-use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
+use crate::{
+    device::Device,
     prelude::*, //
 };
-
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
-
-use crate::device::Device;
 
 /// The protocol that a port speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

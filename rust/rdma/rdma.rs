@@ -59,6 +59,7 @@ pub mod mr;
 mod outstanding;
 pub mod pd;
 pub mod port;
+mod prelude;
 pub mod qp;
 pub mod read_sink;
 pub mod replays;

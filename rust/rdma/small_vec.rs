@@ -2,6 +2,7 @@
 
 //! A list that needs no memory for one item, which is what most lists of regions have.
 
+use crate::prelude::*;
 use core::{
     mem,
     ops::{
@@ -14,11 +15,6 @@ use kernel::{
         kvec,
         AllocError,
         Flags, //
-    },
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
     },
     warn_on, //
 };
@@ -244,7 +240,6 @@ impl<'a, T> IntoIterator for &'a mut SmallVec<T> {
 #[kernel::macros::kunit_tests(rdma_few)]
 mod tests {
     use super::*;
-    use kernel::sync::Arc;
 
     #[test]
     fn as_many_as_there_is_room_for() -> Result {

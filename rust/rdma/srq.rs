@@ -8,20 +8,6 @@
 //! pair flushes no shared request. Some drivers forget a request that the queue pair had started:
 //! rxe does if only some packets of a message have arrived. Those requests end with the queue.
 
-use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    prelude::*,
-    sync::Arc, //
-};
-
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
-
 use crate::{
     outstanding::{
         End,
@@ -30,7 +16,8 @@ use crate::{
     pd::{
         Counted,
         Pd, //
-    }, //
+    },
+    prelude::*, //
 };
 
 /// A queue of receive requests that queue pairs share, which are made with it and keep it.

@@ -12,10 +12,7 @@ use core::net::{
     Ipv4Addr,
     SocketAddr, //
 };
-use kernel::{
-    prelude::*,
-    str::CStr, //
-};
+use kernel::prelude::*;
 use kfabric::consumer::{
     CompletionQueueOptions,
     Domain,

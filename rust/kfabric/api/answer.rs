@@ -29,6 +29,7 @@ use crate::{
         },
         instances, //
     },
+    prelude::*,
     provider::{
         fabric::{
             Ends,
@@ -40,13 +41,10 @@ use crate::{
     },
     support::{
         c_ref::c_ref,
-        errno::Errno,
         module::{
             this_module,
             Owner, //
         },
-        num::widen_u32,
-        refusal::Refusal,
         sockaddr::{
             self,
             RawAddress, //
@@ -60,12 +58,6 @@ use core::{
 };
 use kernel::{
     error::to_result,
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*,
     types::Opaque, //
 };
 use kfi_bindings::{

@@ -15,22 +15,10 @@ use crate::{
         },
         instances, //
     },
-    support::{
-        c_ref,
-        errno::Errno,
-        refusal::Refusal,
-        task::NoIo, //
-    }, //
+    prelude::*,
+    support::c_ref, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int, //
-    },
-    prelude::*,
-    str::CStr, //
-};
 use kfi_bindings::{
     kfi_info,
     kfid_fabric,

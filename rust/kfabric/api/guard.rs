@@ -18,34 +18,20 @@ use crate::{
         },
         instances, //
     },
+    prelude::*,
     support::{
         c_ref::c_ref,
-        errno::Errno,
         hlist::{
             Head,
             Node, //
         },
-        refusal::Refusal,
-        table::NO_SUCH_CALL,
-        task::NoIo, //
+        table::NO_SUCH_CALL, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    str::CStr,
-    sync::{
-        GlobalGuard,
-        GlobalLockedBy, //
-    }, //
+use core::ptr;
+use kernel::sync::{
+    GlobalGuard,
+    GlobalLockedBy, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,

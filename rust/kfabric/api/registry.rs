@@ -4,22 +4,12 @@
 //!
 //! Lock order: `PROVIDERS` is a leaf; no provider is called under it.
 
-use crate::support::{
-    errno::Errno,
-    module::Owner,
-    refusal::Refusal,
-    table::declared_in_c,
-    task::NoIo, //
-};
-use core::ptr::NonNull;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
+use crate::{
     prelude::*,
-    str::CStr, //
+    support::{
+        module::Owner,
+        table::declared_in_c, //
+    }, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,

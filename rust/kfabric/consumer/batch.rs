@@ -26,29 +26,18 @@ use crate::{
         ALL_OR_NONE,
         NAME, //
     },
-    support::{
-        errno::Errno,
-        task::NoIo,
-        vec::PushReserved, //
-    }, //
+    prelude::*,
+    support::vec::PushReserved, //
 };
 use core::{
     mem::{
         self,
         MaybeUninit, //
     },
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr::{self},
     slice, //
 };
-use kernel::{
-    container_of,
-    ffi::c_int,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::container_of;
 use kfi_bindings::{
     kfi_batch_ops,
     kfi_closing,

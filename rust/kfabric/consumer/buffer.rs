@@ -9,14 +9,10 @@ use super::{
     },
     RegisterError, //
 };
-use crate::support::errno::Errno;
-use core::ptr::NonNull;
-use kernel::{
-    alloc::{
-        Allocator,
-        Vec, //
-    },
-    prelude::*, //
+use crate::prelude::*;
+use kernel::alloc::{
+    Allocator,
+    Vec, //
 };
 use kfi_bindings::kvec;
 

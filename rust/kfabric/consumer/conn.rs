@@ -16,22 +16,11 @@ use super::{
     Fabric,
     InfoList, //
 };
-use crate::support::{
-    errno::Errno,
-    task::NoIo, //
-};
+use crate::prelude::*;
 use core::{
     mem::offset_of,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr::{self},
     slice, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_eq_cm_entry,

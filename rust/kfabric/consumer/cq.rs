@@ -19,29 +19,17 @@ use super::{
     CloseError,
     Domain, //
 };
-use crate::support::{
-    errno::Errno,
-    module::{
+use crate::{
+    prelude::*,
+    support::module::{
         this_module,
         Owner, //
-    },
-    task::NoIo, //
+    }, //
 };
 use core::{
     marker::PhantomData,
     mem::offset_of,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
+    ptr::{self}, //
 };
 use kfi_bindings::{
     kfi_comp_handler,

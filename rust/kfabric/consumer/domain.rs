@@ -20,27 +20,10 @@ use super::{
 };
 use crate::{
     object::ext::reserve::NAME,
-    support::{
-        errno::Errno,
-        task::NoIo, //
-    }, //
+    prelude::*, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    str::{
-        CStr,
-        CStrExt, //
-    },
-    sync::{
-        Arc,
-        SetOnce, //
-    }, //
-};
+use core::ptr;
+use kernel::sync::SetOnce;
 use kfi_bindings::{
     kfi_reserve_ops,
     kfid,

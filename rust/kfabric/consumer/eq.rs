@@ -19,26 +19,17 @@ use super::{
     CloseError,
     Fabric, //
 };
-use crate::support::{
-    errno::Errno,
-    module::{
+use crate::{
+    prelude::*,
+    support::module::{
         this_module,
         Owner, //
-    },
-    task::NoIo, //
+    }, //
 };
 use core::{
     marker::PhantomData,
     ops::Deref,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
+    ptr::{self}, //
 };
 use kfi_bindings::{
     kfi_eq_attr,

@@ -2,15 +2,8 @@
 
 //! Errors that return the values of the failed call.
 
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
-use kernel::{
-    error::Error,
-    fmt,
-    prelude::*, //
-};
+use crate::prelude::*;
+use kernel::fmt;
 
 /// Reports that memory doesn't fit a registration, without a call to C. Any context.
 pub(super) fn unfit(why: &'static CStr) -> Errno {

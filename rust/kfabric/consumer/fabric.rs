@@ -11,15 +11,8 @@ use super::{
     CloseError,
     Info, //
 };
-use crate::support::{
-    errno::Errno,
-    task::NoIo, //
-};
+use crate::prelude::*;
 use core::ptr;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfi_bindings::kfid_fabric;
 
 /// An open fabric. It keeps its provider's module loaded.

@@ -18,17 +18,8 @@ use super::{
     RegisterError, //
 };
 use crate::{
-    region::access::Access,
-    support::{
-        errno::Errno,
-        num::index,
-        task::NoIo, //
-    }, //
-};
-use core::ptr::NonNull;
-use kernel::{
     prelude::*,
-    sync::Arc, //
+    region::access::Access, //
 };
 use kfi_bindings::{
     bio_vec,

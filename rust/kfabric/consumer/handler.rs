@@ -4,28 +4,18 @@
 //!
 //! Lock order: `HOOKS` is a leaf. No handler is called or dropped under it.
 
-use crate::support::{
-    errno::Errno,
-    gate::{
-        Gate,
-        Shared, //
-    },
-    module::Owner,
-    refusal::Refusal,
-    task, //
-};
-use core::ptr;
-use kernel::{
-    ffi::c_void,
+use crate::{
     prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
+    support::{
+        gate::{
+            Gate,
+            Shared, //
         },
-        Arc, //
+        module::Owner,
+        task, //
     }, //
 };
+use core::ptr;
 
 /// The handler type of a queue without a handler.
 pub enum NoHandler {}

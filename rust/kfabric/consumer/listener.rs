@@ -32,22 +32,14 @@ use super::{
     RequestQueue,
     SharedReceives, //
 };
-use crate::support::{
-    errno::Errno,
-    num::index, //
-};
+use crate::prelude::*;
 use core::{
     net::SocketAddr,
     ptr, //
 };
 use kernel::{
-    ffi::c_int,
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    }, //
+    sync::Mutex, //
 };
 use kfi_bindings::{
     kfid,

@@ -8,21 +8,10 @@ use super::{
 };
 use crate::{
     post::local::MAX_PIECES,
-    support::{
-        errno::Errno,
-        num::index,
-        vec::ArrayVec, //
-    }, //
-};
-use core::ptr::{
-    self,
-    NonNull, //
-};
-use kernel::{
-    ffi::c_void,
     prelude::*,
-    sync::Arc, //
+    support::vec::ArrayVec, //
 };
+use core::ptr;
 use kfi_bindings::{
     bio_vec,
     kfi_iov_type,

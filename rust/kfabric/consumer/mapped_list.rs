@@ -20,21 +20,13 @@ use super::{
 };
 use crate::{
     object::ext::dma,
-    region::access::Access,
-    support::{
-        errno::Errno,
-        num::index,
-        task::NoIo, //
-    }, //
+    prelude::*,
+    region::access::Access, //
 };
-use core::ptr::NonNull;
 use kernel::{
     bindings,
     dma::DataDirection,
-    ffi::c_int,
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
+    page::PAGE_SIZE, //
 };
 use kfi_bindings::{
     bio_vec,

@@ -25,19 +25,11 @@ use super::{
     RequestQueue,
     SharedReceives, //
 };
-use crate::support::{
-    errno::Errno,
-    num::widen_u32, //
-};
+use crate::prelude::*;
 use core::{
     marker::PhantomData,
     net::SocketAddr,
     ptr, //
-};
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfid,

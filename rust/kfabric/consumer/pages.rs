@@ -13,25 +13,16 @@ use super::{
     Run, //
 };
 use crate::{
-    region::access::Access,
-    support::{
-        errno::Errno,
-        num::index,
-        task::NoIo, //
-    }, //
+    prelude::*,
+    region::access::Access, //
 };
-use core::{
-    iter,
-    ptr::NonNull, //
-};
+use core::iter;
 use kernel::{
     bindings,
     page::{
         Page,
         PAGE_SIZE, //
-    },
-    prelude::*,
-    sync::Arc, //
+    }, //
 };
 use kfi_bindings::bio_vec;
 

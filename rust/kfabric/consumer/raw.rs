@@ -16,21 +16,13 @@ use super::{
 };
 use crate::{
     object::ext::raw,
+    prelude::*,
     region::rawkey::{
         raw_key_size,
         RemotePiece, //
-    },
-    support::{
-        errno::Errno,
-        num::widen,
-        task::NoIo, //
     }, //
 };
 use core::ptr;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfi_bindings::{
     kfi_mr_map_raw,
     kfi_mr_raw_attr,

@@ -16,18 +16,10 @@ use super::{
     Run,
     TransferFailure, //
 };
-use crate::support::{
-    errno::Errno,
-    task::NoIo, //
-};
+use crate::prelude::*;
 use core::{
     marker::PhantomData,
     ptr, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     KFI_ATOMIC,

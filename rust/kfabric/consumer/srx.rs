@@ -18,16 +18,8 @@ use super::{
     Local,
     RequestQueue, //
 };
-use crate::support::{
-    errno::Errno,
-    num::widen_u32,
-    task::NoIo, //
-};
+use crate::prelude::*;
 use core::ptr;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfi_bindings::{
     kfi_rx_attr,
     kfid_ep,

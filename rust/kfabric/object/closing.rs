@@ -13,26 +13,17 @@ use super::{
         Object, //
     }, //
 };
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal,
-    table::OpsSlot,
-    task::NoIo, //
+use crate::{
+    prelude::*,
+    support::table::OpsSlot, //
 };
 use core::{
     mem,
-    ops::Deref,
-    ptr::NonNull, //
+    ops::Deref, //
 };
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Full,
-        Relaxed,
-        Release, //
-    }, //
+use kernel::sync::atomic::{
+    Full,
+    Release, //
 };
 use kfi_bindings::{
     kfi_ops,

@@ -30,21 +30,12 @@ use super::{
     }, //
 };
 use crate::{
+    prelude::*,
     provider::cntr::CntrCore,
     support::{
         c_ref::parse_attr,
-        errno::Errno,
-        refusal::Refusal,
         table::Table, //
     }, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_cntr_attr,

@@ -37,35 +37,22 @@ use super::{
     }, //
 };
 use crate::{
+    prelude::*,
     provider::cq::{
         CqCore,
         CqEntry,
         CqErrEntry,
-        CqRead, //
-        Notify,
+        CqRead,
+        Notify, //
     },
     support::{
         c_ref::parse_attr,
-        errno::Errno,
-        num::widen,
-        refusal::{
-            no_flags,
-            Refusal, //
-        },
+        refusal::no_flags,
         strings,
         table::Table, //
     }, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
-};
 use kfi_bindings::{
     kfi_addr_t,
     kfi_comp_handler,

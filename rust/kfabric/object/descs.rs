@@ -11,19 +11,13 @@
 use crate::{
     new_irq_lock,
     post::local::DescMr,
+    prelude::*,
     region::access::Access,
     support::irqlock::IrqLock, //
 };
 use core::{
     cell::UnsafeCell,
     ptr, //
-};
-use kernel::{
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    }, //
 };
 
 /// The binary logarithm of the number of locks, and of the number of chains of a lock.
@@ -211,7 +205,6 @@ impl Descs {
 #[kernel::macros::kunit_tests(kfabric_descs)]
 mod tests {
     use super::*;
-    use crate::support::num::widen;
 
     fn base(desc: usize) -> u64 {
         widen(desc) << 32

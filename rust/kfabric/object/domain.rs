@@ -25,6 +25,7 @@ use super::{
     },
 };
 use crate::{
+    prelude::*,
     provider::{
         fabric::Offer,
         DomainOps, //
@@ -39,21 +40,13 @@ use crate::{
     },
     support::{
         child_list::ChildList,
-        num::signed,
-        refusal::Refusal, //
+        num::signed, //
     }, //
 };
 use core::any::Any;
 use kernel::{
-    prelude::*,
-    str::{
-        CStr,
-        CString, //
-    },
-    sync::{
-        Arc,
-        SetOnce, //
-    }, //
+    str::CString,
+    sync::SetOnce, //
 };
 use kfi_bindings::kfid;
 

@@ -6,40 +6,27 @@
 
 use crate::{
     new_irq_lock,
+    prelude::*,
     provider::ep::EpCore,
     support::{
-        errno::Errno,
         hlist::{
             Head,
             Node, //
         },
         irqlock::IrqLock,
-        task::NoIo,
         workqueue, //
     }, //
 };
 use core::{
     cell::Cell,
     marker::PhantomPinned,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
+    ptr::null_mut, //
 };
 use kernel::{
-    ffi::c_void,
     impl_has_work,
     new_mutex,
     new_work,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //

@@ -9,23 +9,10 @@ pub(crate) mod reserve;
 
 use crate::{
     object::domain::DomainObject,
-    provider::DomainOps,
-    support::{
-        errno::Errno,
-        refusal::Refusal,
-        task::NoIo, //
-    }, //
+    prelude::*,
+    provider::DomainOps, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    str::CStr, //
-};
 use kfi_bindings::kfid;
 
 /// Returns the table with this name. The core's tables precede the provider's.

@@ -22,21 +22,11 @@ use crate::{
         },
         place::Parent, //
     },
-    provider::FabricOps,
-    support::{
-        child_list::ChildList,
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
-};
-use kernel::{
     prelude::*,
-    str::{
-        CStr,
-        CString, //
-    },
-    sync::Arc, //
+    provider::FabricOps,
+    support::child_list::ChildList, //
 };
+use kernel::str::CString;
 use kfi_bindings::{
     kfi_ops,
     kfid,

@@ -4,20 +4,12 @@
 //!
 //! All of the memory is kmalloc memory, because consumers replace and free parts of it.
 
-use crate::support::{
-    c_ref::c_ref,
-    errno::Errno,
-    refusal::Refusal, //
+use crate::{
+    prelude::*,
+    support::c_ref::c_ref, //
 };
 use core::ptr;
-use kernel::{
-    bindings,
-    ffi::{
-        c_char,
-        c_void, //
-    },
-    prelude::*, //
-};
+use kernel::bindings;
 use kfi_bindings::kfi_info;
 
 /// A list of infos, which `drop` frees.

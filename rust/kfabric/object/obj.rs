@@ -9,20 +9,12 @@ use super::{
         ClassTable, //
     }, //
 };
-use crate::support::{
-    refusal::Refusal,
-    task::NoIo, //
-};
+use crate::prelude::*;
 use core::ops::{
     Deref,
     DerefMut, //
 };
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
     types::Opaque,
     workqueue::{
         HasWork,

@@ -11,17 +11,10 @@ use super::{
         Parent, //
     }, //
 };
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::{
     mem::MaybeUninit,
     ptr, //
-};
-use kernel::{
-    ffi::c_int,
-    prelude::*, //
 };
 use kfi_bindings::kfid;
 

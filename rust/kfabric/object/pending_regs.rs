@@ -5,29 +5,19 @@
 
 use crate::{
     new_irq_lock,
+    prelude::*,
     support::{
-        errno::Errno,
         irqlock::IrqLock,
-        task::{
-            self,
-            NoIo, //
-        }, //
+        task::{self}, //
     }, //
 };
 use core::ptr::null_mut;
 use kernel::{
-    ffi::c_void,
     impl_has_work,
     new_condvar,
     new_work,
-    prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc,
+        atomic::Full,
         CondVar, //
     },
     workqueue::{

@@ -45,6 +45,7 @@ use super::{
     }, //
 };
 use crate::{
+    prelude::*,
     provider::{
         cm::{
             ConnRequest,
@@ -55,9 +56,6 @@ use crate::{
         msg_ep::MsgLimits, //
     },
     support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal,
         sockaddr::{
             self,
             format_of,
@@ -72,18 +70,8 @@ use crate::{
 };
 use core::net::SocketAddr;
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
     new_mutex,
-    prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
         Mutex,
         SetOnce, //
     }, //

@@ -19,21 +19,16 @@ use super::{
         Object, //
     }, //
 };
-use crate::support::{
-    child_list::{
+use crate::{
+    prelude::*,
+    support::child_list::{
         ChildEntry,
         ChildKind,
-        ChildList, //
-        PartOf,
+        ChildList,
+        PartOf, //
     }, //
-    errno::Errno,
-    refusal::Refusal,
 };
-use core::{
-    mem,
-    ptr::NonNull, //
-};
-use kernel::prelude::*;
+use core::mem;
 
 /// An object with children.
 pub(crate) trait Parent: Object {

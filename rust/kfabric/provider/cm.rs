@@ -5,22 +5,14 @@
 //! Lock order: the lock of [`ConnEvents`] and [`ConnRequests`] is before that of an event queue. It is taken
 //! with interrupts on, in process context.
 
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::{
     any::Any,
     net::SocketAddr, //
 };
 use kernel::{
     new_mutex,
-    prelude::*,
-    str::CStr,
-    sync::{
-        Arc,
-        Mutex, //
-    }, //
+    sync::Mutex, //
 };
 
 /// The timeouts of a connection.

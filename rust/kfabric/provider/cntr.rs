@@ -7,17 +7,14 @@
 
 use crate::{
     new_irq_lock,
-    support::{
-        errno::Errno,
-        irqlock::{
-            IrqGuard,
-            IrqLock, //
-        }, //
+    prelude::*,
+    support::irqlock::{
+        IrqGuard,
+        IrqLock, //
     }, //
 };
 use kernel::{
     new_condvar,
-    prelude::*,
     sync::{
         CondVar,
         CondVarTimeoutResult, //
@@ -215,12 +212,8 @@ mod tests {
         CntrCore,
         State, //
     };
-    use crate::support::errno::Errno;
-    use kernel::{
-        prelude::*,
-        sync::Arc,
-        time::msecs_to_jiffies, //
-    };
+    use crate::prelude::*;
+    use kernel::time::msecs_to_jiffies;
 
     fn counter() -> Result<Arc<CntrCore>> {
         Arc::pin_init(CntrCore::new(), GFP_KERNEL)

@@ -25,26 +25,20 @@ use self::{
 };
 use crate::{
     new_irq_lock,
-    support::{
-        errno::Errno,
-        irqlock::{
-            IrqGuard,
-            IrqLock, //
-        }, //
+    prelude::*,
+    support::irqlock::{
+        IrqGuard,
+        IrqLock, //
     }, //
 };
 use core::mem;
 use kernel::{
     new_condvar,
-    prelude::*,
     sync::{
         atomic::{
             Acquire,
-            Atomic,
-            Relaxed,
             Release, //
         },
-        Arc,
         CondVar,
         CondVarTimeoutResult, //
     },

@@ -19,25 +19,16 @@ use super::{
     part::ProviderMr, //
 };
 use crate::{
+    prelude::*,
     region::{
         limits::MrLimits,
         request::MrRequest, //
     },
-    support::{
-        child_list::ChildList,
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+    support::child_list::ChildList, //
 };
 use core::{
     any::Any,
     ptr, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    str::CStr,
-    sync::Arc, //
 };
 
 /// The requested attributes of a new domain, from a `struct kfi_info` of getinfo. The core has checked the numbers

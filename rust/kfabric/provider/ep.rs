@@ -7,23 +7,13 @@
 
 use crate::{
     new_irq_lock,
-    support::{
-        errno::Errno,
-        irqlock::IrqLock, //
-    }, //
+    prelude::*,
+    support::irqlock::IrqLock, //
 };
 use core::any::Any;
 use kernel::{
     new_condvar,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        CondVar, //
-    }, //
+    sync::CondVar, //
 };
 
 /// An endpoint.
@@ -169,19 +159,14 @@ impl Drop for EndpointAccess<'_> {
 #[kernel::macros::kunit_tests(kfabric_endpoint)]
 mod tests {
     use super::EpCore;
-    use crate::support::{
-        errno::Errno,
-        workqueue::OwnedQueue, //
+    use crate::{
+        prelude::*,
+        support::workqueue::OwnedQueue, //
     };
     use kernel::{
-        prelude::*,
-        sync::{
-            atomic::{
-                Acquire,
-                Atomic,
-                Release, //
-            },
-            Arc, //
+        sync::atomic::{
+            Acquire,
+            Release, //
         },
         time::{
             delay::fsleep,

@@ -12,18 +12,9 @@ use super::{
     },
     msg_ep::MsgLimits, //
 };
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::net::SocketAddr;
-use kernel::{
-    prelude::*,
-    str::{
-        CStr,
-        CString, //
-    }, //
-};
+use kernel::str::CString;
 
 /// A provider: the thing behind a `prov_name`.
 ///

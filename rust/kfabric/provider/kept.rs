@@ -146,18 +146,14 @@ mod tests {
             },
             op::PostFlags, //
         },
+        prelude::*,
         provider::cq::{
             Context,
             CqEntry, //
         },
-        region::extents::MappedAs,
-        support::{
-            errno::Errno,
-            refusal::Refusal, //
-        }, //
+        region::extents::MappedAs, //
     };
     use core::ptr::null_mut;
-    use kernel::prelude::*;
     use kfi_bindings::kvec;
 
     const RULES: LocalRules = LocalRules {

@@ -7,20 +7,13 @@ use super::{
     ep::EpCore, //
 };
 use crate::{
+    prelude::*,
     region::{
         rawkey::RemotePiece,
         request::MrRequest, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
     }, //
 };
 use core::any::Any;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// A region: created disabled, enabled at most once, closed once, then dropped.
 ///

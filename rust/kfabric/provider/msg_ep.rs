@@ -18,18 +18,11 @@ use crate::{
         op::Atomics,
         TransferRequest, //
     },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+    prelude::*, //
 };
 use core::{
     any::Any,
     net::SocketAddr, //
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 /// The requested attributes of a new endpoint, which are within the domain's limits.

@@ -3,6 +3,7 @@
 //! A provider's part of a region, as the core keeps it: in the region's own object, if it is small.
 
 use super::mr::MrOps;
+use crate::prelude::*;
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
@@ -13,7 +14,6 @@ use core::{
     },
     ptr, //
 };
-use kernel::prelude::*;
 
 /// The size, in bytes, of what is kept in the region's object.
 pub const PART_SIZE: usize = size_of::<Room>();
@@ -168,20 +168,9 @@ mod tests {
             Bindings,
             Keys, //
         },
-        region::rawkey::RemotePiece,
-        support::{
-            errno::Errno,
-            refusal::Refusal, //
-        }, //
+        region::rawkey::RemotePiece, //
     };
     use core::any::Any;
-    use kernel::sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    };
 
     /// Is closed `N` words long, and counts that and its end.
     struct Words<const N: usize> {

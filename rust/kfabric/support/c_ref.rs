@@ -2,16 +2,7 @@
 
 //! References to objects and strings that C points to.
 
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
-use kernel::{
-    ffi::c_char,
-    prelude::*,
-    str::CStr, //
-};
-use pin_init::Zeroable;
+use crate::prelude::*;
 
 /// Returns a reference to the target of a C pointer; `None` for NULL and error pointers
 /// (`IS_ERR_OR_NULL`). Any context.

@@ -7,14 +7,11 @@
 //! The memory comes from caches of the core's own and is not cleared. A kernel that clears
 //! allocated memory takes as long for that as for the rest of a small object.
 
-use crate::support::num::index;
+use crate::prelude::*;
 use core::{
     alloc::Layout,
     mem::MaybeUninit,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr::{self}, //
 };
 use kernel::{
     alloc::{
@@ -26,8 +23,7 @@ use kernel::{
         NumaNode,
         Vec, //
     },
-    error::to_result,
-    prelude::*, //
+    error::to_result, //
 };
 use kfi_bindings::{
     kfi_helper_cache,

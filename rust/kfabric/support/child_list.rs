@@ -11,6 +11,7 @@
 
 use crate::{
     new_irq_lock,
+    prelude::*,
     support::{
         hlist::{
             Head,
@@ -22,23 +23,14 @@ use crate::{
 };
 use core::{
     cell::Cell,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr::{self}, //
 };
 use kernel::{
     cpu::CpuId,
     new_condvar,
     new_mutex,
-    prelude::*,
-    str::CStr,
     sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
+        atomic::Full,
         CondVar,
         Mutex, //
     }, //
@@ -348,19 +340,14 @@ mod tests {
         ChildKind,
         ChildList, //
     };
-    use crate::support::workqueue::OwnedQueue;
-    use core::ptr::NonNull;
-    use kernel::{
+    use crate::{
         prelude::*,
-        str::CStr,
-        sync::{
-            atomic::{
-                Acquire,
-                Atomic,
-                Relaxed,
-                Release, //
-            },
-            Arc, //
+        support::workqueue::OwnedQueue, //
+    };
+    use kernel::{
+        sync::atomic::{
+            Acquire,
+            Release, //
         },
         time::{
             delay::fsleep,

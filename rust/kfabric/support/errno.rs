@@ -260,10 +260,7 @@ mod tests {
     use super::*;
     use kernel::{
         prelude::*,
-        str::{
-            CStrExt,
-            CString, //
-        }, //
+        str::CString, //
     };
 
     #[test]

@@ -35,13 +35,12 @@ pub use self::users::{
     Shared,
     Users, //
 };
+use crate::prelude::*;
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData,
-    ptr::NonNull, //
+    marker::PhantomData, //
 };
 use kernel::{
-    prelude::*,
     static_lock_class,
     sync::{
         CondVar,

@@ -73,10 +73,7 @@ mod backend {
     use core::mem::MaybeUninit;
     use kernel::{
         bindings,
-        ffi::{
-            c_char,
-            c_ulong, //
-        },
+        prelude::*,
         sync::lock::Backend, //
     };
 

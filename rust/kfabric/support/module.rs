@@ -11,18 +11,11 @@
 //!
 //! Lock order: `LEAVING` is taken before all locks that callbacks of a module take.
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
+use crate::prelude::*;
+use core::ptr::null_mut;
 use kernel::{
     bindings,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Full,
-        Relaxed, //
-    }, //
+    sync::atomic::Full, //
 };
 
 /// The module that a callback is part of.

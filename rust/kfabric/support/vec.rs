@@ -2,6 +2,7 @@
 
 //! Vectors: a FIFO, a vector with inline storage, and a push into reserved space.
 
+use crate::prelude::*;
 use core::{
     fmt,
     mem::{
@@ -16,11 +17,6 @@ use kernel::{
         AllocError,
         Allocator,
         Vec, //
-    },
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
     },
     warn_on, //
 };
@@ -220,7 +216,6 @@ fn warn_too_little() {
 mod tests {
     use super::*;
     use crate::support::cache::ListVec;
-    use kernel::sync::Arc;
 
     #[test]
     fn first_come_first_served() -> Result {

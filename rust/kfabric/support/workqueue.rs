@@ -2,15 +2,13 @@
 
 //! Workqueues of a module, and the core's own.
 
+use crate::prelude::*;
 use core::{
     cell::UnsafeCell,
-    ops::Deref,
-    ptr::NonNull, //
+    ops::Deref, //
 };
 use kernel::{
     bindings,
-    prelude::*,
-    str::CStr,
     workqueue::Queue, //
 };
 
@@ -184,14 +182,7 @@ pub(crate) fn falls() -> Option<&'static OwnedQueue> {
 mod tests {
     use super::*;
     use kernel::{
-        sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            },
-            Arc,
-            Completion, //
-        },
+        sync::Completion,
         time::{
             delay::fsleep,
             Delta, //

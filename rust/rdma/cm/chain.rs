@@ -2,23 +2,13 @@
 
 //! Chains of send requests that are posted with one doorbell.
 
-use kernel::{
-    error::to_result,
-    prelude::*,
-    sync::Arc, //
-};
-
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
-
 use rdma_bindings as b;
 
 use super::endpoint::Endpoint;
 use crate::{
     errno,
     outstanding::Outstanding,
+    prelude::*,
     request::{
         post,
         NotPosted,

@@ -12,22 +12,10 @@
 //! The handler of an event takes each step with the lock of the identifier. Any state can be
 //! followed by `Ended`, also outside of a handler but with the lock.
 
-use kernel::{
-    container_of,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    }, //
-};
+use crate::prelude::*;
+use kernel::container_of;
 
-use core::{
-    net::SocketAddr,
-    ptr::null_mut, //
-};
+use core::net::SocketAddr;
 
 use rdma_bindings as b;
 

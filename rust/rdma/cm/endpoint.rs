@@ -2,20 +2,7 @@
 
 //! Queue pairs for connections.
 
-use kernel::{
-    alloc::Flags,
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Full,
-            Relaxed,
-            Release, //
-        },
-        Arc, //
-    }, //
-};
+use kernel::alloc::Flags;
 
 use rdma_bindings as b;
 
@@ -31,6 +18,7 @@ use crate::{
         Gather, //
     },
     port::Protocol,
+    prelude::*,
     qp::{
         Init,
         Qp, //

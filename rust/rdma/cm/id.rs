@@ -11,24 +11,11 @@
 //! Storage waits for the handlers when a connection is made, fails or is given up. A write that
 //! would free memory may wait for a handler, so allocations in the handler must not wait for I/O.
 
-use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    prelude::*,
-    sync::Arc, //
-};
-
 use core::{
     marker::PhantomData,
     mem::ManuallyDrop,
     net::SocketAddr,
-    ops::Deref,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
+    ops::Deref, //
 };
 
 use rdma_bindings as b;
@@ -45,6 +32,7 @@ use super::{
 };
 use crate::{
     device::Device,
+    prelude::*,
     qp::{
         Init,
         Qp, //

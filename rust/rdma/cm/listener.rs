@@ -2,23 +2,9 @@
 
 //! Listeners, and the connection requests of peers.
 
-use kernel::{
-    bindings::task_struct,
-    prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    }, //
-};
+use kernel::bindings::task_struct;
 
-use core::{
-    net::SocketAddr,
-    ptr::null_mut, //
-};
+use core::net::SocketAddr;
 
 use rdma_bindings as b;
 
@@ -46,7 +32,8 @@ use super::{
 };
 use crate::{
     device::Device,
-    errno, //
+    errno,
+    prelude::*, //
 };
 
 /// A handler for the connection requests of peers.

@@ -2,18 +2,6 @@
 
 //! Devices of local addresses, and devices that lead to peers' addresses.
 
-use kernel::{
-    prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    }, //
-};
-
 use core::net::{
     IpAddr,
     SocketAddr, //
@@ -37,7 +25,8 @@ use super::{
 };
 use crate::{
     completion::Done,
-    device::Device, //
+    device::Device,
+    prelude::*, //
 };
 
 /// The waiter for a resolved address.

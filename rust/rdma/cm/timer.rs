@@ -10,15 +10,10 @@
 //! The fabric itself has no time limit. Some devices retry a request forever, and wait forever for
 //! a peer without receive requests.
 
+use crate::prelude::*;
 use kernel::{
     bindings,
     container_of,
-    error::to_result,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    },
     types::Opaque, //
 };
 

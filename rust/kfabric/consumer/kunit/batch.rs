@@ -10,7 +10,7 @@ mod tests {
                 access,
                 bytes,
                 domain,
-                hints, //
+                hints,
                 Fake,
                 FAILS,
                 HOLD,
@@ -18,22 +18,16 @@ mod tests {
                 OPEN,
                 STUCK,
                 TOGETHER,
-                UNABLE,
-            }, //
-            *,
+                UNABLE, //
+            },
+            *, //
         },
-        object::mr::many::MAX_TOGETHER as MOST, //
+        object::mr::many::MAX_TOGETHER as MOST,
+        prelude::*, //
     };
-    use kernel::{
-        prelude::*,
-        sync::{
-            atomic::Relaxed, //
-            Arc,
-        },
-        time::{
-            delay::fsleep, //
-            Delta,
-        }, //
+    use kernel::time::{
+        delay::fsleep,
+        Delta, //
     };
 
     fn buffers(count: u8) -> Result<KVVec<KVec<u8>>> {

@@ -4,28 +4,21 @@
 
 #[kernel::macros::kunit_tests(kfabric_consumer_close)]
 mod tests {
-    use crate::consumer::{
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            Fake,
-            STUCK,
-            UNABLE, //
+    use crate::{
+        consumer::{
+            kunit::fake::{
+                access,
+                bytes,
+                domain,
+                Fake,
+                STUCK,
+                UNABLE, //
+            },
+            *, //
         },
-        *, //
+        prelude::*, //
     };
-    use core::{
-        cell::UnsafeCell,
-        ptr::NonNull, //
-    };
-    use kernel::{
-        prelude::*,
-        sync::atomic::{
-            Atomic,
-            Relaxed, //
-        }, //
-    };
+    use core::cell::UnsafeCell;
 
     /// A buffer in static memory, for tests that leak it.
     struct Probe;

@@ -7,12 +7,13 @@ mod tests {
     use crate::{
         consumer::{
             kunit::fake::{
-                domain, //
-                Fake,
-            }, //
-            *,
+                domain,
+                Fake, //
+            },
+            *, //
         },
         object::cq::CqObject,
+        prelude::*,
         provider::cq::{
             self,
             Context,
@@ -22,16 +23,6 @@ mod tests {
     use core::ptr::{
         self,
         without_provenance_mut as addr, //
-    };
-    use kernel::{
-        prelude::*,
-        sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            }, //
-            Arc,
-        }, //
     };
     use kfi_bindings::{
         kfi_cq_data_entry,

@@ -26,15 +26,13 @@ mod tests {
             },
             info::InfoChain, //
         },
-        support::refusal::Refusal, //
+        prelude::*, //
     };
     use core::ptr::without_provenance_mut as addr;
     use kernel::{
         new_condvar,
         new_mutex,
-        prelude::*,
         sync::{
-            Arc,
             CondVar,
             Mutex, //
         }, //

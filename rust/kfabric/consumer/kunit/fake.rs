@@ -11,6 +11,7 @@ use crate::{
         Hints,
         MrMode, //
     },
+    prelude::*,
     provider::{
         self,
         domain::{
@@ -39,10 +40,6 @@ use crate::{
         rawkey::RemotePiece,
         request::MrRequest,
         source::Source, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
     }, //
 };
 use core::{
@@ -52,19 +49,8 @@ use core::{
 };
 use kernel::{
     dma::DataDirection,
-    prelude::*,
-    str::{
-        CStr,
-        CString, //
-    },
-    sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc, //
-    },
+    str::CString,
+    sync::atomic::Full,
     time::{
         delay::fsleep,
         Delta, //

@@ -20,24 +20,14 @@ mod tests {
             },
             *, //
         },
+        prelude::*,
         support::module::{
             this_module,
             Owner, //
         },
         unload, //
     };
-    use core::ptr::NonNull;
-    use kernel::{
-        prelude::*,
-        sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            },
-            Arc,
-            Completion, //
-        }, //
-    };
+    use kernel::sync::Completion;
 
     /// Returns the module with the code for `T`.
     fn owner_of<T>() -> Result<Owner> {

@@ -15,26 +15,12 @@ mod tests {
             },
             *, //
         },
-        support::task::NoIo, //
-    };
-    use core::{
-        ffi::c_void,
-        ptr::NonNull, //
+        prelude::*, //
     };
     use kernel::{
-        ffi::{
-            c_char,
-            c_int, //
-        },
         new_condvar,
         new_mutex,
-        prelude::*,
         sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            },
-            Arc,
             CondVar,
             Mutex, //
         }, //

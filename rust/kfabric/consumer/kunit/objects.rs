@@ -9,26 +9,20 @@ mod tests {
             kunit::fake::{
                 bytes,
                 domain,
-                hints, //
+                hints,
                 Fake,
-                OPEN,
-            }, //
-            *,
+                OPEN, //
+            },
+            *, //
         },
         object::{
             cntr::CounterObject,
             domain::DomainObject,
             ep, //
-        }, //
+        },
+        prelude::*, //
     };
     use core::ptr;
-    use kernel::{
-        prelude::*,
-        sync::{
-            atomic::Relaxed, //
-            Arc,
-        }, //
-    };
     use kfi_bindings::{
         kfi_ep_attr,
         kfi_info,

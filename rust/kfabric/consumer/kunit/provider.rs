@@ -25,16 +25,13 @@ mod tests {
             dma,
             raw, //
         },
+        prelude::*,
         region::cpu_memory::{
             CpuMemory,
             PeerBuffer, //
         }, //
     };
     use core::ptr;
-    use kernel::{
-        prelude::*,
-        sync::atomic::Relaxed, //
-    };
 
     fn read(extent: &CpuMemory) -> Option<Errno> {
         let copied = extent.copy(0, PeerBuffer::read_slice(&mut [0]));

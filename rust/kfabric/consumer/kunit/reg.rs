@@ -4,25 +4,24 @@
 
 #[kernel::macros::kunit_tests(kfabric_consumer)]
 mod tests {
-    use crate::consumer::{
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            hints,
-            Fake,
-            MAPPED,
-            OPEN, //
+    use crate::{
+        consumer::{
+            kunit::fake::{
+                access,
+                bytes,
+                domain,
+                hints,
+                Fake,
+                MAPPED,
+                OPEN, //
+            },
+            register::registered,
+            *, //
         },
-        register::registered,
-        *, //
+        prelude::*, //
     };
     use core::ptr;
-    use kernel::{
-        page::PAGE_SIZE,
-        prelude::*,
-        sync::atomic::Relaxed, //
-    };
+    use kernel::page::PAGE_SIZE;
 
     #[test]
     fn hints_choose_offers() -> Result {

@@ -14,6 +14,7 @@ mod tests {
             *, //
         },
         object::cq::CqObject,
+        prelude::*,
         provider::cq::{
             self,
             Context,
@@ -21,17 +22,6 @@ mod tests {
         }, //
     };
     use core::ptr;
-    use kernel::{
-        ffi::c_void,
-        prelude::*,
-        sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            },
-            Arc, //
-        }, //
-    };
 
     /// A context that counts how often it was dropped.
     struct Drops(Arc<Atomic<i32>>);

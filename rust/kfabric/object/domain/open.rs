@@ -24,6 +24,7 @@ use crate::{
         opening,
         pending_regs::PendingRegs, //
     },
+    prelude::*,
     provider::DomainRequest,
     region::{
         limits::AuthKey,
@@ -32,25 +33,12 @@ use crate::{
     support::{
         c_ref,
         child_list::ChildList,
-        errno::Errno,
-        num::{
-            signed,
-            widen, //
-        },
-        refusal::Refusal, //
+        num::signed, //
     }, //
 };
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
     str::CString,
-    sync::{
-        Arc,
-        SetOnce, //
-    }, //
+    sync::SetOnce, //
 };
 use kfi_bindings::{
     kfi_domain_attr,

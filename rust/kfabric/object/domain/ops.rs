@@ -34,30 +34,19 @@ use crate::{
         place::Place, //
     },
     post::op::AtomicForm,
+    prelude::*,
     region::{
         cpu_memory::WORD,
         rawkey, //
     },
     support::{
-        errno::Errno,
-        num::widen,
-        refusal::{
-            no_flags,
-            Refusal, //
-        },
+        refusal::no_flags,
         table::{
             OpsSlot,
             Table,
             NO_SUCH_CALL, //
         }, //
     }, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*, //
 };
 use kfi_bindings::{
     kfi_atomic_attr,

@@ -2,18 +2,13 @@
 
 //! The entries of an event queue.
 
-use crate::object::info::InfoChain;
+use crate::{
+    object::info::InfoChain,
+    prelude::*, //
+};
 use core::{
     mem::ManuallyDrop,
     ptr, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_eq_cm_entry,

@@ -23,17 +23,13 @@ use crate::{
         info::InfoChain,
         queues::Handler, //
     },
+    prelude::*,
     support::{
-        errno::Errno,
         irqlock::{
             IrqGuard,
             IrqLock, //
         },
-        refusal::Refusal,
-        task::{
-            self,
-            NoIo, //
-        },
+        task::{self},
         workqueue, //
     }, //
 };
@@ -43,16 +39,10 @@ use core::{
 };
 use kernel::{
     bindings,
-    ffi::{
-        c_int,
-        c_void, //
-    },
     impl_has_work,
     new_condvar,
     new_work,
-    prelude::*,
     sync::{
-        Arc,
         CondVar,
         CondVarTimeoutResult, //
     },

@@ -2,11 +2,9 @@
 
 //! A bounded FIFO of unread entries.
 
+use crate::prelude::*;
 use core::mem::take;
-use kernel::{
-    alloc::AllocError,
-    prelude::*, //
-};
+use kernel::alloc::AllocError;
 
 /// A bounded FIFO that reports lost entries at their position.
 ///
@@ -226,7 +224,6 @@ impl<T> EqRing<T> {
 #[kernel::macros::kunit_tests(kfabric_eq_ring)]
 mod tests {
     use super::*;
-    use crate::support::num::index;
 
     /// Reads everything; `None` stands for what was lost.
     fn drain(ring: &mut EqRing<u32>) -> Result<KVec<Option<u32>>> {

@@ -9,22 +9,12 @@ use crate::{
         domain::DomainObject,
         ep::EndpointObject, //
     },
+    prelude::*,
     region::rawkey::RemotePiece,
     support::{
-        errno::Errno,
-        num::{
-            c_str,
-            widen, //
-        },
-        refusal::Refusal,
-        table::Table,
-        task::NoIo, //
+        num::c_str,
+        table::Table, //
     }, //
-};
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    str::CStr, //
 };
 use kfi_bindings::{
     kfi_raw_ops,

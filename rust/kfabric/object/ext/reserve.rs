@@ -11,21 +11,11 @@ use crate::{
         domain::DomainObject,
         mr::parts::Reserve, //
     },
-    support::{
-        errno::Errno,
-        num::{
-            c_str,
-            widen, //
-        },
-        refusal::Refusal,
-        table::Table,
-        task::NoIo, //
-    }, //
-};
-use kernel::{
-    ffi::c_int,
     prelude::*,
-    str::CStr, //
+    support::{
+        num::c_str,
+        table::Table, //
+    }, //
 };
 use kfi_bindings::{
     kfi_reserve_ops,

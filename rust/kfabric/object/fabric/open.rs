@@ -19,29 +19,17 @@ use crate::{
         opening,
         pep, //
     },
+    prelude::*,
     provider::{
         FabricOps,
         Provider, //
     },
     support::{
         child_list::ChildList,
-        errno::Errno,
-        refusal::Refusal,
         table::OpsSlot, //
     }, //
 };
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    str::{
-        CStr,
-        CString, //
-    },
-    sync::Arc, //
-};
+use kernel::str::CString;
 use kfi_bindings::{
     kfi_fabric_attr,
     kfi_ops_fabric,

@@ -8,18 +8,13 @@
 //! Lock order: the lock is a leaf. Requests are dropped outside of it.
 
 use crate::{
-    provider::cm::ConnRequest,
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
-    }, //
+    prelude::*,
+    provider::cm::ConnRequest, //
 };
 use core::{
     mem,
     ptr, //
 };
-use kernel::prelude::*;
 use kfi_bindings::kfid;
 
 kernel::sync::global_lock! {

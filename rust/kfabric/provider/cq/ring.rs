@@ -2,13 +2,9 @@
 
 //! The unread entries of a completion queue.
 
-use crate::support::errno::Errno;
+use crate::prelude::*;
 use core::ptr;
-use kernel::{
-    alloc::AllocError,
-    ffi::c_void,
-    prelude::*, //
-};
+use kernel::alloc::AllocError;
 
 /// An operation that has succeeded or failed.
 #[derive(Clone, Copy)]

@@ -7,6 +7,7 @@
 mod tests {
     use crate::{
         new_irq_lock,
+        prelude::*,
         support::{
             gate::{
                 BusyGuard,
@@ -22,15 +23,11 @@ mod tests {
     use core::marker::PhantomData;
     use kernel::{
         impl_has_hr_timer,
-        prelude::*,
         sync::{
             atomic::{
                 Acquire,
-                Atomic,
-                Relaxed,
                 Release, //
             },
-            Arc,
             ArcBorrow, //
         },
         time::{

@@ -3,16 +3,10 @@
 //! Values as text.
 
 use super::names::Name;
-use core::{
-    fmt::{
-        self,
-        Write, //
-    },
-    ptr::NonNull, //
-};
-use kernel::{
-    prelude::*,
-    str::CStr, //
+use crate::prelude::*;
+use core::fmt::{
+    self,
+    Write, //
 };
 
 /// A value, and how it is written.

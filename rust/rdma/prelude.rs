@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The items that most files of the crate import, and the kernel's own prelude.
+
+pub(crate) use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+pub(crate) use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed,
+            Release, //
+        },
+        Arc, //
+    }, //
+};
