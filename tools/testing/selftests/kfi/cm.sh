@@ -19,9 +19,8 @@ ip link add kfi_cm1 type dummy &&
 
 device() { [ -d /sys/class/infiniband/$ep_device ]; }
 device_gone() { ! device; }
-# How often the log has a line.
-said() { kernel_log | grep -c "^kfi_cm: $1\$"; }
-grown() { [ "$(said "$1")" = $(($2 + 1)) ]; }
+# The log has a line, once.
+said() { [ "$(since_mark | grep -c "^kfi_cm: $1\$")" = 1 ]; }
 
 plan 11
 # shellcheck disable=SC2046
@@ -31,14 +30,14 @@ sed 's/^/    /' "$tmp/cases"
 check cm.cases [ $passed = 0 ]
 
 # As a client of the device, which ends all before the connection manager would.
-before=$(said "ended in time: Ok(())")
+mark_log
 check cm.client.holds load kfi_cm hold=2
 check cm.client.device_goes ep_device_remove
-check cm.client.ended grown "ended in time: Ok(())" "$before"
+check cm.client.ended said "ended in time: Ok(())"
 check cm.client.unload rmmod kfi_cm
 
 # By nobody: the removal waits until the module goes.
-told=$(said "told: Ok(())") before=$(said "ended late: Ok(())")
+mark_log
 check cm.late.holds eval 'ep_device_add && load kfi_cm hold=1'
 ep_device_remove &
 sleep 3
@@ -46,6 +45,6 @@ check cm.late.waits device
 check cm.late.unload rmmod kfi_cm
 check cm.late.device_goes wait_for 60 device_gone
 wait
-check cm.late.told grown "told: Ok(())" "$told"
-check cm.late.ended grown "ended late: Ok(())" "$before"
+check cm.late.told said "told: Ok(())"
+check cm.late.ended said "ended late: Ok(())"
 finish

@@ -36,16 +36,16 @@ run_module kfi_selftest ep_driver suite=ep_driver provider=verbs address=$ep_add
 	run_module kfi_selftest ep_fence suite=ep_fence provider=verbs address=$ep_address || result=$?
 
 # Modules can't be unloaded while they are needed; the module of the test goes as soon as it has run.
-unload_ready() { [ "$(kernel_log | grep -c 'ready for modules to be unloaded')" -gt "$before" ]; }
-before=$(kernel_log | grep -c 'ready for modules to be unloaded')
+unload_ready() { since_mark | grep -q 'ready for modules to be unloaded'; }
+mark_log
 { ! wait_for 60 unload_ready || rmmod kfi_verbs || rmmod kfabric ||
 	echo 1 >/sys/module/kfi_selftest/parameters/go; } 2>/dev/null &
 run_module kfi_selftest ep_unload suite=ep_unload provider=verbs address=$ep_address || result=$?
 wait
 
 # The device goes when the case says so.
-ready() { [ "$(kernel_log | grep -c 'ready for the device to go')" -gt "$before" ]; }
-before=$(kernel_log | grep -c 'ready for the device to go')
+ready() { since_mark | grep -q 'ready for the device to go'; }
+mark_log
 { ! wait_for 60 ready || ep_device_remove; } &
 run_module kfi_selftest ep_gone suite=ep_gone provider=verbs address=$ep_address || result=$?
 wait

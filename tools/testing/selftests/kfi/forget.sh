@@ -10,40 +10,28 @@
 plan 19
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 
-# How often the log has a line.
-said() { kernel_log | grep -c "^$1\$"; }
-count()
-{
-	closed=$(said "kfi_forgetful: the last region is closed")
-	dropped=$(said "kfi_forgetful: handler dropped")
-	cycles=$(said "kfi_forgetful: a queue is closed by its own handler")
-	called=$(said "kfi_forgetful: handler called")
-	gone=$(said "kfi_keeper: 0 offers of a provider that is gone")
-	used=$(said "kfi_keeper: written Ok(()), closed Ok(())")
-}
-grown() { [ "$(said "$1")" = $(($2 + 1)) ]; }
-same() { [ "$(said "$1")" = "$2" ]; }
+# said N LINE: the log has had the line N times since the mark.
+said() { [ "$(since_mark | grep -c "^$2\$")" = "$1" ]; }
 
 # The checks that are the same however the module went: NAME
 afterwards()
 {
-	check forget.$1.closed grown "kfi_forgetful: the last region is closed" "$closed"
-	check forget.$1.dropped grown "kfi_forgetful: handler dropped" "$dropped"
-	check forget.$1.cycle grown "kfi_forgetful: a queue is closed by its own handler" "$cycles"
+	check forget.$1.closed said 1 "kfi_forgetful: the last region is closed"
+	check forget.$1.dropped said 1 "kfi_forgetful: handler dropped"
+	check forget.$1.cycle said 1 "kfi_forgetful: a queue is closed by its own handler"
 	check forget.$1.keeper_goes rmmod kfi_keeper
-	check forget.$1.queue_used grown "kfi_keeper: written Ok(()), closed Ok(())" "$used"
-	check forget.$1.not_called same "kfi_forgetful: handler called" "$called"
-	check forget.$1.no_provider \
-		grown "kfi_keeper: 0 offers of a provider that is gone" "$gone"
+	check forget.$1.queue_used said 1 "kfi_keeper: written Ok(()), closed Ok(())"
+	check forget.$1.not_called said 0 "kfi_forgetful: handler called"
+	check forget.$1.no_provider said 1 "kfi_keeper: 0 offers of a provider that is gone"
 }
 
-count
+mark_log
 check forget.unload.keeper load kfi_keeper
 check forget.unload.give load kfi_forgetful
 check forget.unload.goes rmmod kfi_forgetful
 afterwards unload
 
-count
+mark_log
 check forget.fail.keeper load kfi_keeper
 refused forget.fail.give load kfi_forgetful fail=1
 afterwards fail

@@ -219,6 +219,21 @@ kernel_log()
 	dmesg | sed 's/^\(<[0-9]*>\)*\[[^]]*\] *//'
 }
 
+# mark_log, then since_mark: the lines of the kernel's log since. The kernel drops its oldest lines, so the number of
+# lines of a kind in the whole log can fall; where the mark itself was dropped, every line is newer.
+mark_log()
+{
+	_mark="kfi $$ $(cut -d ' ' -f 1 /proc/uptime)"
+	echo "$_mark" >/dev/kmsg
+}
+since_mark()
+{
+	kernel_log | awk -v mark="$_mark" '
+		$0 == mark { n = 0; next }
+		{ line[++n] = $0 }
+		END { for (i = 1; i <= n; i++) print line[i] }'
+}
+
 # Kernel bits that say "something went wrong", not "this module is ours": a bad page or
 # KASAN, a machine check, a WARN, an oops, a lockup.  And whether lockdep has given up.
 health()

@@ -124,8 +124,8 @@ with_peer()
 peer_removed()
 {
 	_edu=$(edus | sed -n 2p)
-	_said=$(peer_may_go)
-	( wait_for 60 peer_may_go_now && echo 1 >"/sys/bus/pci/devices/$_edu/remove" ) &
+	mark_log
+	( wait_for 60 peer_may_go && echo 1 >"/sys/bus/pci/devices/$_edu/remove" ) &
 	in_kernel pair "$@"
 	_pair=$?
 	wait
@@ -133,8 +133,7 @@ peer_removed()
 	echo 1 >/sys/bus/pci/rescan
 	return $_pair
 }
-peer_may_go() { kernel_log | grep -c "^kfi_nic_test: the peer may go"; }
-peer_may_go_now() { [ "$(peer_may_go)" -gt "$_said" ]; }
+peer_may_go() { since_mark | grep -q "^kfi_nic_test: the peer may go"; }
 
 # passes NAME COMMAND ...: like check, but what the command prints are results.
 passes()
@@ -213,13 +212,12 @@ lid()
 	wait_for 10 lid_is 77
 }
 
-waits() { kernel_log | grep -c "^kfi_nic_test: waits for event"; }
-waits_now() { [ "$(waits)" -gt "$_waits" ]; }
+waits() { since_mark | grep -q "^kfi_nic_test: waits for event"; }
 # event FILE VALUE TYPE: writing to the file brings about that event.
 event()
 {
-	_waits=$(waits)
-	( wait_for 60 waits_now && echo "$2" >"$files/knic0/$1" ) &
+	mark_log
+	( wait_for 60 waits && echo "$2" >"$files/knic0/$1" ) &
 	in_kernel events event="$3"
 	_event=$?
 	wait

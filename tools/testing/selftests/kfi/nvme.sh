@@ -354,18 +354,10 @@ packets()
 	fi
 }
 
-# What the log says from a mark on: it may be full, so lines can't be counted.
-mark()
-{
-	_mark="kfi_nvme test: $(cut -d ' ' -f 1 /proc/uptime)"
-	echo "$_mark" >/dev/kmsg
-}
-since_mark() { kernel_log | awk -v mark="$_mark" 'found; $0 == mark { found = 1 }'; }
-
 # Silence for longer than the target puts up with: the host says that it is there.
 idle()
 {
-	mark
+	mark_log
 	leave && connect keep_alive_tmo=1 && sleep 4 && copy if=$disk of=/dev/null bs=4k count=1 iflag=direct &&
 		! since_mark | grep "^kfi_nvme: .*connection is broken" && leave && connect
 }
@@ -417,7 +409,7 @@ full()
 # fails WORDS ERROR OPTION=VALUE,...: connecting fails with that, and the log says why.
 fails()
 {
-	mark
+	mark_log
 	! printf %s "traddr=$ep_address,trsvcid=4420,nqn=kfi${3:+,$3}" | dd of=/dev/kfi_nvme 2>"$dir/said" || return
 	since_mark | grep -q "^kfi_nvme: .*$1" && grep -q ": $2\$" "$dir/said" || { since_mark; cat "$dir/said"; return 1; }
 }
@@ -489,7 +481,7 @@ ways()
 # A target whose answers are wrong in that way, and what the log says of it.
 one_way()
 {
-	mark
+	mark_log
 	load kfi_rogue address=0xc6336401 way="$1" || return
 	{
 		# Of so few tags some come again.

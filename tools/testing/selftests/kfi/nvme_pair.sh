@@ -77,8 +77,7 @@ killed()
 		random_pieces 1000000 1 &
 		_job=$!
 		wait_for 60 at_piece 3 || return
-		_mark="kfi_nvme test: $(cut -d ' ' -f 1 /proc/uptime)"
-		echo "$_mark" >/dev/kmsg
+		mark_log
 		echo "pair: restart peer" >&3
 		wait_for 600 connected_again || { echo "not connected again"; return 1; }
 		_then=$(cat "$dir/progress")
@@ -90,12 +89,7 @@ killed()
 	rm "$dir/stop"
 }
 at_piece() { [ -s "$dir/progress" ] && [ "$(cat "$dir/progress")" -ge "$1" ]; }
-connected_again()
-{
-	kernel_log | awk -v mark="$_mark" '$0 == mark { found = 1 }
-		found && /^kfi_nvme: 0: connected again/ { again = 1 }
-		END { exit !again }'
-}
+connected_again() { since_mark | grep -q '^kfi_nvme: 0: connected again'; }
 
 leave() { echo disconnect=0 >/dev/kfi_nvme && ! test -b $disk; }
 

@@ -33,9 +33,7 @@ device_down()
 {
 	rdma link delete siw_ep && ip link delete kfi_siw0
 }
-served() { kernel_log | grep -c "kfi_verbs: siw_ep: ready"; }
-before=$(served)
-not_served() { device_up && device_down && [ "$(served)" = "$before" ]; }
+not_served() { mark_log && device_up && device_down && ! since_mark | grep "kfi_verbs: siw_ep: ready"; }
 cases()
 {
 	{ run_module kfi_selftest siw suite=siw iwarp=1 provider=verbs address=203.0.113.1

@@ -78,8 +78,7 @@ nothing_found()
 check trace.getinfo nothing_found
 # The value is the driver's error.
 echo >$tracing/trace
-mark="kfi trace.sh: suite queue $$"
-echo "$mark" >/dev/kmsg
+mark_log
 run_suite queue >/dev/null
 all=$(grep kfi_refused: $tracing/trace)
 value() { echo "$all" | grep -q "err=$1 why=\"$2\".* value=$3\$"; }
@@ -90,7 +89,7 @@ by_driver()
 		value -5 "the device didn't complete the work request in time" 0x0 &&
 		value -5 "the device didn't complete a request for the domain in time" 0x6e || return
 	# Each late request is in the log once, as a late one and not as one that was flushed.
-	log=$(kernel_log | sed "1,/$mark/d")
+	log=$(since_mark)
 	! echo "$log" | grep "registration queue replaced: flushed" &&
 		echo "$log" | grep -q "registration queue replaced: a work request did not complete in time" &&
 		[ "$(echo "$log" | grep -c 'registering a region: a work request did not complete in time$')" = 0 ]
