@@ -167,29 +167,9 @@ impl<L: DmaList> EndpointMr<L> {
         self.fate.is_valid() && self.fate.is_free_by(fence, self.lender.get().pd().device())
     }
 
-    /// Returns the device region, if it [is free](Self::is_free_by) by this fence. It doesn't wait
-    /// as [`settle`](Self::settle) does. Any context.
-    pub fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
-        if !self.is_free_by(fence) {
-            return Err(self);
-        }
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped nor used again, so each is taken once.
-        let lender = unsafe {
-            core::ptr::drop_in_place(&mut this.fate);
-            ManuallyDrop::take(&mut this.lender)
-        };
-        // SAFETY: The device has carried out the registration, as was seen. So its request has ended, and its loan
-        // is back.
-        let mr = unsafe { lender.take_back().into_valid() };
-        // SAFETY: `is_free_by` has found that the device has invalidated the region, and that this
-        // is the fence `fence` on that device.
-        Ok(unsafe { free(mr, fence) })
-    }
-
     /// Returns the result of lending the region. With a fence that trusts a peer's invalidation,
-    /// the region may be free by one. Sleeps until all its requests have ended. If need be, the
-    /// caller must end their queue pair.
+    /// the region may be free by one. Sleeps until all its requests have ended, unless it
+    /// [is settled](Self::is_settled). If need be, the caller must end their queue pair.
     pub fn settle(self, fence: Fence) -> Settled<L> {
         let fate = self.fate.clone();
         let mut this = ManuallyDrop::new(self);
@@ -201,7 +181,11 @@ impl<L: DmaList> EndpointMr<L> {
             Settled::Valid(mr) if fate.is_free_by(fence, mr.pd().device()) => {
                 // SAFETY: `is_free_by` has found that the device has invalidated the region, and
                 // that this is the fence `fence` on that device.
-                Settled::Free(unsafe { free(mr, fence) })
+                let mut mr = unsafe { mr.into_free() };
+                if fence.keeps_rights() {
+                    mr.keep_rights();
+                }
+                Settled::Free(mr)
             }
             settled => settled,
         }
@@ -236,21 +220,6 @@ impl<L: DmaList> EndpointMr<L> {
             },
         }
     }
-}
-
-/// Returns the region, which is free.
-///
-/// # Safety
-///
-/// The device must have said that it is invalid, and that be this fence there.
-unsafe fn free(mr: ValidMr, fence: Fence) -> FastMr {
-    // SAFETY: The device has said that the region is invalid, and that is a fence there, as the
-    // caller promises.
-    let mut mr = unsafe { mr.into_free() };
-    if fence.keeps_rights() {
-        mr.keep_rights();
-    }
-    mr
 }
 
 impl<L: DmaList> Drop for EndpointMr<L> {

@@ -30,7 +30,6 @@ use crate::region::closed_reason::{
 };
 use crate::{
     lists,
-    refused,
     resources::Resources, //
 };
 use core::{
@@ -87,7 +86,7 @@ enum State {
     /// Its memory is mapped; no peer reaches it yet.
     Prepared(SmallVec<PreparedMr<Memory>>),
     /// Its memory is mapped, to be registered on an endpoint; or it was, and a peer that got the key there reaches it.
-    Lent(EpRegion),
+    OnEndpoint(EpRegion),
     /// Peers reach it.
     Valid(SmallVec<ValidMr>),
 }
@@ -159,12 +158,12 @@ impl Region {
             let spec = specs.get(index).ok_or(Errno::EIO)?;
             spec.prepare(resources, list)
         })?;
-        let lent = match resources.lends() {
+        let only = match resources.lends() {
             true => prepared.take_only(),
             false => None,
         };
-        let state = match lent {
-            Some(mr) => State::Lent(EpRegion::new(mr.lend().map_err(refused::no_region)?)),
+        let state = match only {
+            Some(mr) => State::OnEndpoint(EpRegion::new(mr)?),
             None => State::Prepared(prepared),
         };
         // Taken last: from here on the memory returns to the reserve when it is not needed any more.
@@ -193,8 +192,8 @@ impl Region {
         bindings: &Bindings,
     ) -> Result<Keys, Refusal> {
         let region = self.boxed().ok_or_else(lost)?;
-        if let (State::Lent(lent), Some(endpoint)) = (&mut region.state, &bindings.endpoint) {
-            if let Some(keys) = lent.register(endpoint, bindings.more)? {
+        if let (State::OnEndpoint(mr), Some(endpoint)) = (&mut region.state, &bindings.endpoint) {
+            if let Some(keys) = mr.register(endpoint, bindings.more)? {
                 return Ok(keys);
             }
             if !resources.has_queue() {
@@ -253,9 +252,9 @@ impl Region {
             Self::Over(_) => Err(lost()),
             Self::Boxed(region) => match &region.state {
                 State::Valid(valid) => valid::pieces(valid),
-                State::Lent(lent) => {
+                State::OnEndpoint(mr) => {
                     let mut pieces = KVec::new();
-                    pieces.push(lent.piece(), GFP_KERNEL)?;
+                    pieces.push(mr.piece(), GFP_KERNEL)?;
                     Ok(pieces)
                 }
                 _ => Err(lost()),
@@ -313,7 +312,7 @@ impl Region {
             }
             State::Valid(valid) => valid::release(valid, resources, together),
             State::Over(over) => over.released(),
-            State::Lent(_) => Ok(()),
+            State::OnEndpoint(_) => Ok(()),
         }
     }
 
@@ -326,7 +325,7 @@ impl Region {
             State::Valid(valid) => valid::deregister(valid),
             State::Over(over) => over.released(),
             // Dropping them deregisters their device regions, which no peer could reach.
-            State::Prepared(_) | State::Lent(_) => Ok(()),
+            State::Prepared(_) | State::OnEndpoint(_) => Ok(()),
         }
     }
 
@@ -433,14 +432,14 @@ impl Boxed {
     }
 
     /// Waits for a registration on an endpoint, if there was one. A device region that the peer has
-    /// ended goes to `put`. Sleeps until the registration has ended.
+    /// ended goes to `put`. Sleeps until the registration has ended, unless it has already.
     fn land(&mut self, fence: Fence, put: impl FnOnce(FastMr)) {
         // Moving a large value costs more than this check.
-        if !matches!(self.state, State::Lent(_)) {
+        if !matches!(self.state, State::OnEndpoint(_)) {
             return;
         }
         match mem::replace(&mut self.state, State::Over(Closed::Failed)) {
-            State::Lent(lent) => match lent.settle(fence) {
+            State::OnEndpoint(mr) => match mr.settle(fence) {
                 Settled::Unposted(mr) => self.state = State::Prepared(SmallVec::one(mr)),
                 Settled::Valid(mr) => self.state = State::Valid(SmallVec::one(mr)),
                 // The reserve has device regions for any rights.
@@ -460,7 +459,7 @@ impl Boxed {
     /// - `EAGAIN`: the registration on the endpoint has not ended yet.
     /// - `EIO`: the region is out of reach for good.
     fn take_refreshable(&mut self, resources: &Resources) -> Result<SmallVec<ValidMr>, Refusal> {
-        if matches!(&self.state, State::Lent(lent) if !lent.is_settled()) {
+        if matches!(&self.state, State::OnEndpoint(mr) if !mr.is_settled()) {
             let why = c"nothing has completed yet behind the region's registration";
             return Err(Refusal::new(Errno::EAGAIN, why));
         }
@@ -473,24 +472,23 @@ impl Boxed {
 
     /// Implements [`Region::release_now`].
     fn release_now(&mut self, resources: &Resources) -> bool {
-        let State::Lent(lent) = &self.state else {
-            return false;
-        };
-        if !self.is_pooled() {
-            return false;
+        let fence = resources.fence();
+        match &self.state {
+            State::OnEndpoint(mr) if self.is_pooled() && mr.is_free_by(fence) => (),
+            _ => return false,
         }
-        let Some(fence) = lent.free_by(resources.fence()) else {
-            return false;
-        };
         let Some(room) = resources.pool().room() else {
             return false;
         };
-        if let State::Lent(lent) = mem::replace(&mut self.state, State::Over(Closed::Idle)) {
-            match lent.into_free(fence) {
-                Ok(mr) => room.put(mr),
-                Err(lent) => self.state = State::Lent(lent),
-            }
+        let mut is_free = false;
+        // The registration has ended, so this doesn't sleep.
+        self.land(fence, |mr| {
+            room.put(mr);
+            is_free = true;
+        });
+        if is_free {
+            self.state = State::Over(Closed::Idle);
         }
-        !matches!(self.state, State::Lent(_))
+        is_free
     }
 }

@@ -123,9 +123,11 @@ impl RegState {
     }
 
     /// Returns how the registration has ended. There must be one. Sleeps, uninterruptibly, until it
-    /// has ended.
+    /// [has ended](Self::is_known).
     pub(super) fn outcome(&self) -> Outcome {
-        self.done.wait();
+        if !self.is_known() {
+            self.done.wait();
+        }
         match self.state.load(Acquire) {
             VALID => Outcome::Valid,
             LOST => Outcome::Lost,

@@ -23,11 +23,9 @@ use rdma::{
         EndpointMr,
         Settled, //
     },
-    mr::{
-        FastMr,
-        Fence, //
-    },
-    sg::Memory, //
+    mr::Fence,
+    sg::Memory,
+    PreparedMr, //
 };
 
 /// A region that an endpoint registers, and that endpoint after the registration.
@@ -37,9 +35,11 @@ pub(super) struct EpRegion {
 }
 
 impl EpRegion {
-    pub(super) fn new(mr: EndpointMr<Memory>) -> Self {
+    /// Prepares a region for the registration on an endpoint. May sleep.
+    pub(super) fn new(mr: PreparedMr<Memory>) -> Result<Self, Refusal> {
+        let mr = mr.lend().map_err(refused::no_region)?;
         let endpoint = None;
-        Self { mr, endpoint }
+        Ok(Self { mr, endpoint })
     }
 
     /// Registers it on an endpoint, and returns how the peer reaches it that gets the key by a later message there.
@@ -93,39 +93,24 @@ impl EpRegion {
         self.mr.is_settled()
     }
 
-    /// Returns the fence by which it is free already, or `None` if it isn't free. `fence` is that of other regions. Any
-    /// context.
-    pub(super) fn free_by(&self, fence: Fence) -> Option<Fence> {
+    /// Checks whether it is free already: the peer has invalidated it, and that is a fence. `fence` is the fence of other
+    /// regions. Any context.
+    pub(super) fn is_free_by(&self, fence: Fence) -> bool {
+        self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(&self.mr, fence)))
+            .unwrap_or(false)
+    }
+
+    /// Returns how its registration has ended. Sleeps until then, unless it [is settled](Self::is_settled).
+    pub(super) fn settle(self, fence: Fence) -> Settled<Memory> {
+        let own = self.at_endpoint(|endpoint| endpoint.settle(&self.mr, fence));
+        self.mr.settle(own.unwrap_or(fence))
+    }
+
+    /// Calls `f` with the endpoint that has posted the registration, unless that endpoint is closed. Any context.
+    fn at_endpoint<T>(&self, f: impl FnOnce(&ep::Inner) -> T) -> Option<T> {
         let inside = self.endpoint.as_ref()?.enter()?;
         let part = inside.part();
-        let fence = part.as_deref().and_then(inner)?.fence(&self.mr, fence);
-        self.mr.is_free_by(fence).then_some(fence)
-    }
-
-    /// Takes the device region, if it is [free](Self::free_by) by this fence. Any context.
-    pub(super) fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
-        if !self.mr.is_free_by(fence) {
-            return Err(self);
-        }
-        if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
-            let part = inside.part();
-            if let Some(inner) = part.as_deref().and_then(inner) {
-                inner.forget(&self.mr);
-            }
-        }
-        let Self { mr, endpoint } = self;
-        mr.into_free(fence).map_err(|mr| Self { mr, endpoint })
-    }
-
-    /// Returns how its registration has ended. Sleeps until then.
-    pub(super) fn settle(self, mut fence: Fence) -> Settled<Memory> {
-        if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
-            let part = inside.part();
-            if let Some(inner) = part.as_deref().and_then(inner) {
-                fence = inner.settle(&self.mr, fence);
-            }
-        }
-        self.mr.settle(fence)
+        part.as_deref().and_then(inner).map(f)
     }
 }
 
