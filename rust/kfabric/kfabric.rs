@@ -80,7 +80,6 @@ pub use crate::{
             MappedAs, //
         },
         limits::MrLimits,
-        pieces::Piece,
         rawkey::{
             raw_key_size,
             RemotePiece,
@@ -91,6 +90,7 @@ pub use crate::{
             PlainList,
             SegmentList, //
         },
+        shape::Piece,
         shape::{
             AddrRange,
             Shape, //

@@ -17,7 +17,6 @@ pub mod cpu_memory;
 pub(crate) mod extents;
 pub(crate) mod lease;
 pub(crate) mod limits;
-pub(crate) mod pieces;
 pub(crate) mod rawkey;
 pub(crate) mod request;
 pub(crate) mod segment_list;

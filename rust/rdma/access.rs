@@ -2,10 +2,8 @@
 
 //! Access rights of a memory region.
 
-use kernel::{
-    impl_flags,
-    prelude::*, //
-};
+use crate::prelude::*;
+use kernel::impl_flags;
 
 impl_flags!(
     /// A set of [`Access`] rights.

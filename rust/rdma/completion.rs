@@ -6,9 +6,9 @@
 //!
 //! The kernel crate's [`Completion`](kernel::sync::Completion) has no bounded wait.
 
+use crate::prelude::*;
 use kernel::{
     bindings,
-    prelude::*,
     time::msecs_to_jiffies,
     types::Opaque, //
 };

@@ -11,12 +11,14 @@
 //! The functions are for scatterlists of C callers; lists of one's own are mapped by
 //! [`SgList::map`](crate::sg::SgList::map). Unless they say so, they don't sleep.
 
-use kernel::{
-    bindings,
-    dma::DataDirection,
+use crate::{
+    device::Device,
     prelude::*, //
 };
-
+use kernel::{
+    bindings,
+    dma::DataDirection, //
+};
 use rdma_bindings::{
     rdma_helper_dma_fact_RDMA_HELPER_DMA_BOUNCES as BOUNCES,
     rdma_helper_dma_fact_RDMA_HELPER_DMA_INCOHERENT as INCOHERENT,
@@ -24,8 +26,6 @@ use rdma_bindings::{
     rdma_helper_dma_fact_RDMA_HELPER_DMA_OWN_OPS as OWN_OPS,
     rdma_helper_dma_fact_RDMA_HELPER_DMA_VIRTUAL as VIRTUAL, //
 };
-
-use crate::device::Device;
 
 /// Checks whether mappings for this device are always coherent. Returns the reason if not.
 pub fn check(device: &Device) -> Result<(), &'static CStr> {

@@ -4,7 +4,7 @@
 //!
 //! This is the only place in the crate that differs between kernel versions.
 
-use kernel::prelude::*;
+use crate::prelude::*;
 
 /// Returns ENOTCONN.
 #[inline]

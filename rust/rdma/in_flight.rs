@@ -6,27 +6,19 @@
 //! lifetimes. The request carries something that keeps its memory: a borrow, if a task waits for
 //! the request on the stack, or else an [`InFlightRef`].
 
-use kernel::{
-    alloc::Flags,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc,
-        UniqueArc, //
-    }, //
+use crate::{
+    completion::Done,
+    prelude::*, //
 };
-
 use core::{
     cell::UnsafeCell,
     convert::Infallible,
     mem::ManuallyDrop, //
 };
-
-use crate::completion::Done;
+use kernel::{
+    alloc::Flags,
+    sync::UniqueArc, //
+};
 
 /// Keeps a thing where it is, for a work request.
 ///

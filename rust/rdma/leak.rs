@@ -2,8 +2,8 @@
 
 //! Leaking of values that a device may use at any time.
 
+use crate::prelude::*;
 use core::mem::ManuallyDrop;
-use kernel::prelude::*;
 
 /// Keeps a value forever: never drops it, and hides its memory from kmemleak. Without memory for
 /// that kmemleak may report it. May sleep.

@@ -9,36 +9,50 @@
 //! pair that carries no data is enough for all regions of a domain. It may be connected to itself.
 
 mod end;
-mod poll;
 mod probe;
-mod reg_inv;
-mod run;
-
-use kernel::{
-    new_mutex,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Mutex, //
-    }, //
-};
-
-use core::ptr::NonNull;
 
 use crate::{
     cq::Cq,
+    credits::Credit,
+    mr::{
+        abandon_all,
+        FastMr,
+        Fence,
+        PreparedMr,
+        RefreshError,
+        RegisterError,
+        ValidMr, //
+    },
     outstanding::Outstanding,
     pd::Pd,
+    prelude::*,
     qp::{
         Qp,
         ReadyToSend, //
     },
-    wc::WrError, //
+    sg::DmaList,
+    small_vec::SmallVec,
+    waiter::Waiter,
+    wc::{
+        WcStatus,
+        WrError, //
+    },
+    wr_batch::{
+        PostError,
+        RegionWr,
+        WrBatch, //
+    }, //
 };
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+use kernel::{
+    new_mutex,
+    sync::Mutex, //
+};
+use pin_init::stack_pin_init;
+use rdma_bindings as b;
 
 /// A connected queue pair and its completion queue, for requests about regions.
 ///
@@ -182,4 +196,334 @@ impl PinnedDrop for LocalQp {
     fn drop(self: Pin<&mut Self>) {
         self.destroy();
     }
+}
+
+impl LocalQp {
+    /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
+    /// uninterruptibly: as long as those who have one wait.
+    #[inline]
+    fn credit(&self) -> Result<Credit<'_>, WrError> {
+        match self.sends.credits().try_take() {
+            Some(credit) => Ok(credit),
+            None => self.await_credit(),
+        }
+    }
+
+    /// Takes a credit as [`credit`](Self::credit) does, if there was none.
+    #[cold]
+    fn await_credit(&self) -> Result<Credit<'_>, WrError> {
+        // All tasks that have a credit may be posting, and so wait for one, too.
+        let _listening = self.cq.listen();
+        loop {
+            if self.is_broken() {
+                return Err(WrError::Flushed);
+            }
+            if let Some(credit) = self.sends.credits().take() {
+                return Ok(credit);
+            }
+        }
+    }
+
+    /// Does something with the queue pair, which is there meanwhile; [`None`] if it isn't up any more.
+    fn while_up<T>(&self, post: impl FnOnce(*mut rdma_bindings::ib_qp) -> T) -> Option<T> {
+        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
+        self.posting.fetch_add(1, Full);
+        // By the type invariant `raw` is there while somebody is counted who saw it up.
+        let posted = self.up.load(Relaxed).then(|| post(self.raw.as_ptr()));
+        self.posting.fetch_sub(1, Full);
+        posted
+    }
+
+    /// Posts a request, as [`Waiter::post`]. Sleeps, uninterruptibly, until there is a credit.
+    ///
+    /// # Safety
+    ///
+    /// The requirements of [`Waiter::post`], except those for the queue pair.
+    #[inline]
+    unsafe fn post(
+        &self,
+        waiter: Pin<&Waiter<'_>>,
+        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> Result,
+    ) -> Result<(), WrError> {
+        let credit = self.credit()?;
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
+        // long as requests may complete. The caller promises the rest.
+        self.while_up(|qp| unsafe { waiter.post(&credit, |cqe| post(qp, cqe)) })
+            .unwrap_or(Err(WrError::Flushed))?;
+        credit.keep();
+        Ok(())
+    }
+
+    /// Posts a request by `post`, which gets the queue pair and the `cqe`, and waits for its completion. After an error nothing carries it out any more, except with
+    /// [`WrError::Lost`]. Sleeps, uninterruptibly, a few time limits at most once there is a credit.
+    ///
+    /// # Safety
+    ///
+    /// The memory of the request must stay until this has returned; and for good, if that is
+    /// [`WrError::Lost`].
+    #[inline]
+    pub(super) unsafe fn run_one(
+        &self,
+        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> Result,
+    ) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.sends));
+        let waiter = waiter.into_ref();
+
+        // SAFETY: The caller promises that the memory of the request outlives this call. The call
+        // returns only when the request has completed, or the queue pair is gone. The waiter waits.
+        unsafe { self.post(waiter, post) }?;
+        self.wait(waiter)?;
+        waiter.result()
+    }
+
+    /// Posts requests of one kind, each about a region, and waits for their completions. It posts
+    /// some at a time; the last of them is signaled. If one fails, the error is that they were
+    /// flushed. Sleeps, uninterruptibly, for a few time limits at most once there are credits.
+    ///
+    /// After an error the device may have carried out some of them. Nothing carries out another one any more, except
+    /// with [`WrError::Lost`].
+    pub(super) fn run_together<'a>(
+        &self,
+        mut requests: impl Iterator<Item = RegionWr<'a>>,
+    ) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.sends));
+        let waiter = waiter.into_ref();
+
+        let mut posted = Ok(());
+        while posted.is_ok() && waiter.status() == WcStatus::SUCCESS {
+            let Some(first) = requests.next() else {
+                break;
+            };
+            // SAFETY: The regions are borrowed for longer than this function, which returns only when all
+            // requests have completed or the queue pair is gone; if it could not be destroyed, the callers leak
+            // the regions, as `WrError::Lost` says. The waiter waits.
+            posted = unsafe { self.post_together(waiter, first, &mut requests) };
+        }
+        match self.wait(waiter) {
+            // The queue pair may have been destroyed because of what the driver has refused.
+            Ok(()) => posted.and(waiter.result()),
+            lost => lost,
+        }
+    }
+
+    /// Posts a request and as many of those that follow as there are credits for, but not too many.
+    /// Sleeps, uninterruptibly, until there is one.
+    ///
+    /// # Safety
+    ///
+    /// The requirements of [`Waiter::post`] for each request, except those for the queue pair.
+    unsafe fn post_together<'a>(
+        &self,
+        waiter: Pin<&Waiter<'_>>,
+        first: RegionWr<'a>,
+        others: &mut impl Iterator<Item = RegionWr<'a>>,
+    ) -> Result<(), WrError> {
+        let credits = self.sends.credits();
+        let credit = self.credit()?;
+        let mut together = WrBatch::new(first);
+        let more = credits.take_some(WrBatch::MORE);
+        while together.count() <= more {
+            let Some(other) = others.next() else {
+                break;
+            };
+            together.push(other);
+        }
+        credits.give_back((more + 1).saturating_sub(together.count()));
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
+        // long as requests may complete. The caller promises the rest.
+        let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &credit, &together) });
+        let error = match posted {
+            Some(Ok(())) => {
+                credit.keep();
+                return Ok(());
+            }
+            // The completion of the posted requests gives the credits of all back.
+            Some(Err(PostError::Rest(error))) => {
+                credit.keep();
+                return Err(WrError::Post(error));
+            }
+            Some(Err(PostError::RestUntold(error))) => {
+                credit.keep();
+                // Nothing tells how those end that were posted, but that there is no queue pair.
+                self.fail();
+                self.destroy();
+                return Err(WrError::Post(error));
+            }
+            Some(Err(PostError::All(error))) => WrError::Post(error),
+            None => WrError::Flushed,
+        };
+        credits.give_back(together.count() - 1);
+        Err(error)
+    }
+}
+
+impl LocalQp {
+    /// Registers regions of any number, with their next keys. Each goes to `valid`, in order, when the device has
+    /// registered all of them.
+    ///
+    /// Sleeps, uninterruptibly, until the device is done with all of them.
+    ///
+    /// # Errors
+    ///
+    /// No region is valid then.
+    ///
+    /// - [`EINVAL`]: a region is of another protection domain.
+    /// - [`WrError::Flushed`]: of several regions, the device refused one, or another task's request failed.
+    /// - The failure of the request, if there is one region.
+    #[inline(always)]
+    pub fn register_all<L: DmaList>(
+        &self,
+        mut mrs: impl DerefMut<Target = [PreparedMr<L>]> + IntoIterator<Item = PreparedMr<L>>,
+        mut valid: impl FnMut(ValidMr),
+    ) -> Result<(), RegisterError<L>> {
+        mrs.iter_mut().for_each(PreparedMr::next_key);
+        if let Err(error) = self.make_valid(&mrs) {
+            let count = mrs.len();
+            return Err(undo(mrs, count, error));
+        }
+        for mr in mrs {
+            // SAFETY: The device has just registered all of them.
+            valid(unsafe { mr.into_valid() });
+        }
+        Ok(())
+    }
+
+    /// Registers regions by the keys that they have. After an error nothing is known of any of them.
+    fn make_valid<L: DmaList>(&self, mrs: &[PreparedMr<L>]) -> Result<(), WrError> {
+        if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
+            return Err(WrError::Post(EINVAL));
+        }
+        match mrs {
+            [one] => {
+                let (mr, access) = (one.as_raw(), one.access().into());
+                // SAFETY: `qp` and `cqe` are valid until the request has completed. The region is borrowed for
+                // longer than the call. If the request is lost, `undo()` leaks the region.
+                unsafe {
+                    self.run_one(|qp, cqe| to_result(b::rdma_helper_post_reg(qp, mr, access, cqe)))
+                }
+            }
+            _ => self.run_together(mrs.iter().map(RegionWr::register)),
+        }
+    }
+
+    /// Takes regions from the device: when this has succeeded, no peer can reach their memory.
+    ///
+    /// Sleeps, uninterruptibly, until that is so. Regions that could be invalidated go to `reuse`.
+    /// The others are deregistered. So are all regions if the fence or the queue pair is not for
+    /// their device. An error means that the device would not release all of them. Those have been
+    /// leaked with their mapping, and their memory must never be freed.
+    #[inline(always)]
+    pub fn revoke_all(
+        &self,
+        mrs: impl Deref<Target = [ValidMr]> + IntoIterator<Item = ValidMr>,
+        fence: Fence,
+        mut reuse: impl FnMut(FastMr),
+    ) -> Result {
+        if self.invalidate(&mrs, fence).is_err() {
+            return deregister_all(mrs);
+        }
+        for mr in mrs {
+            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
+            reuse(unsafe { mr.into_free() });
+        }
+        Ok(())
+    }
+
+    /// Gives valid regions other memory, behind the same keys, at the same addresses and with the
+    /// same rights: `lists` is to have as many, of the same lengths and offsets in their pages.
+    ///
+    /// On success no peer can reach the old memory any more. In between, and from most errors on, no
+    /// peer can reach any, as [`RefreshError`] says; `mrs` is empty then. The fence must be an
+    /// invalidation.
+    ///
+    /// Sleeps, uninterruptibly, until the device is done.
+    pub fn refresh_all<L: DmaList>(
+        &self,
+        mrs: &mut SmallVec<ValidMr>,
+        lists: SmallVec<L>,
+        fence: Fence,
+    ) -> Result<(), RefreshError> {
+        if mrs.len() != lists.len() || !self.can_invalidate(mrs, fence) {
+            return Err(RefreshError::Untouched(EINVAL));
+        }
+        let mut prepared = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
+            .map_err(|e| RefreshError::Untouched(e.into()))?;
+        let room = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
+            .map_err(|e| RefreshError::Untouched(e.into()))?;
+
+        let old = core::mem::take(mrs);
+        if self.invalidate(&old, fence).is_err() {
+            return Err(match deregister_all(old) {
+                Ok(()) => RefreshError::Gone,
+                Err(_) => RefreshError::Leaked,
+            });
+        }
+        for (mr, list) in old.into_iter().zip(lists) {
+            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
+            let mr = unsafe { mr.into_suspended() };
+            // On an error all are dropped, and so deregistered; the device has none of them now.
+            let mr = mr.map(list).map_err(|_| RefreshError::Gone)?;
+            prepared.push_reserved(mr);
+        }
+        if let Err(error) = self.make_valid(&prepared) {
+            let count = prepared.len();
+            return Err(match undo(prepared, count, error).lists {
+                Err(e) if e == EIO => RefreshError::Leaked,
+                _ => RefreshError::Gone,
+            });
+        }
+        // SAFETY: The device has just registered all of them.
+        *mrs = prepared.map_into(room, |mr| unsafe { mr.into_valid() });
+        Ok(())
+    }
+
+    /// Checks whether invalidating on this queue pair is a fence for regions.
+    fn can_invalidate(&self, mrs: &[ValidMr], fence: Fence) -> bool {
+        fence.invalidates_on(self.pd().device()) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
+    }
+
+    /// Invalidates the region with this key, and waits. Sleeps, uninterruptibly.
+    pub(super) fn invalidate_key(&self, key: u32) -> Result<(), WrError> {
+        // SAFETY: `qp` and `cqe` are valid until the request has completed. The request refers to no
+        // memory: it names a key.
+        unsafe { self.run_one(|qp, cqe| to_result(b::rdma_helper_post_inv(qp, key, cqe))) }
+    }
+
+    /// Invalidates regions, if that is a fence. After an error nothing is known of any of them.
+    fn invalidate(&self, mrs: &[ValidMr], fence: Fence) -> Result<(), WrError> {
+        if !self.can_invalidate(mrs, fence) {
+            return Err(WrError::Post(EINVAL));
+        }
+        match mrs {
+            [one] => self.invalidate_key(one.rkey()),
+            _ => self.run_together(mrs.iter().map(RegionWr::invalidate)),
+        }
+    }
+}
+
+/// Takes `count` regions back that the device may have registered or not.
+#[cold]
+fn undo<L: DmaList>(
+    mrs: impl IntoIterator<Item = PreparedMr<L>>,
+    count: usize,
+    error: WrError,
+) -> RegisterError<L> {
+    let lists = match error {
+        WrError::Lost => {
+            // The device may look at the regions yet, so they must stay.
+            mrs.into_iter().for_each(PreparedMr::leak);
+            Err(EIO)
+        }
+        _ => abandon_all(mrs, count),
+    };
+    RegisterError { error, lists }
+}
+
+/// Deregisters regions, all of them, and gives an error if any failed.
+fn deregister_all(mrs: impl IntoIterator<Item = ValidMr>) -> Result {
+    let mut result = Ok(());
+    for mr in mrs {
+        result = mr.deregister().and(result);
+    }
+    result
 }

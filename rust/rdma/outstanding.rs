@@ -17,35 +17,22 @@ use self::slot::{
     Slot,
     Standing, //
 };
-
-use kernel::{
-    container_of,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    },
-    types::Opaque, //
-};
-
-use core::{
-    hint::spin_loop,
-    ptr::NonNull, //
-};
-
 use crate::{
     credits::{
         Credit,
         Credits, //
     },
-    wc::WcStatus, //
+    prelude::*,
+    wc::WcStatus,
     wr_batch::{
         PostError,
         WrBatch, //
-    },
+    }, //
+};
+use core::hint::spin_loop;
+use kernel::{
+    container_of,
+    types::Opaque, //
 };
 
 /// The work requests of one queue.

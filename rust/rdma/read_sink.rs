@@ -12,23 +12,6 @@
 //!
 //! The first ones tell of an error only, so all have ended when the last invalidation has.
 
-use core::mem::{
-    self,
-    MaybeUninit, //
-};
-use kernel::{
-    bindings,
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Release, //
-    }, //
-};
-
-use rdma_bindings as b;
-
 use crate::{
     access::Access,
     cm::Chain,
@@ -48,6 +31,7 @@ use crate::{
         PreparedMr, //
     },
     pd::Pd,
+    prelude::*,
     request::{
         CompletedRequest,
         CompletionHandler,
@@ -68,6 +52,15 @@ use crate::{
         WorkRequest, //
     }, //
 };
+use core::mem::{
+    self,
+    MaybeUninit, //
+};
+use kernel::{
+    bindings,
+    page::PAGE_SIZE, //
+};
+use rdma_bindings as b;
 
 /// Where the peer finds the first page of any sink: not where it is in memory.
 const BASE: u64 = 1 << 32;

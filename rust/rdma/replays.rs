@@ -7,11 +7,10 @@
 //! that the peer has invalidated becomes valid again with the old key. Hardware does not do that,
 //! and rxe does not repeat requests that have left its queue.
 
-use core::ptr::NonNull;
-
-use kernel::sync::aref::ARef;
-
-use crate::device::Device;
+use crate::{
+    device::Device,
+    prelude::*, //
+};
 
 /// Tells whether rxe has gone back in any send queue since this was made, or may be about to.
 ///

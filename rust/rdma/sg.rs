@@ -18,7 +18,6 @@ mod borrowed;
 mod dma_list;
 mod layout;
 mod list;
-mod memory;
 mod table;
 
 pub use self::{
@@ -32,6 +31,7 @@ pub use self::{
         DmaList,
         MappedSg,
         Mapping,
+        Memory,
         SingleSg, //
     },
     layout::Layout,
@@ -40,7 +40,6 @@ pub use self::{
         SgBuilder,
         SgList, //
     },
-    memory::Memory,
     table::{
         Caches,
         SpareTable, //

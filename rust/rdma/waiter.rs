@@ -2,25 +2,6 @@
 
 //! A waiter on the stack for the completion of work requests.
 
-use kernel::{
-    container_of,
-    prelude::*,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Full,
-        Relaxed, //
-    }, //
-};
-
-use core::{
-    marker::PhantomPinned,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
-};
-
 use crate::{
     completion::Done,
     credits::Credit,
@@ -29,15 +10,18 @@ use crate::{
         Outstanding,
         Owner, //
     },
+    prelude::*,
     wc::{
         WcStatus,
         WrError, //
-    }, //
+    },
     wr_batch::{
         PostError,
         WrBatch, //
-    },
+    }, //
 };
+use core::marker::PhantomPinned;
+use kernel::container_of;
 
 /// A task that waits for the completion of its work requests, on its stack.
 ///

@@ -2,17 +2,15 @@
 
 //! Completions and their status.
 
-use kernel::{
-    fmt,
+use crate::{
+    device::Device,
     prelude::*, //
 };
-
 use core::{
     marker::PhantomData,
     ptr::null, //
 };
-
-use crate::device::Device;
+use kernel::fmt;
 
 /// The content of a completion.
 #[derive(Clone, Copy, Debug)]

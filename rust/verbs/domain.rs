@@ -4,42 +4,6 @@
 //!
 //! The mapping calls sleep only for a lock that is held briefly.
 
-use kernel::{
-    dma::DataDirection,
-    prelude::*,
-    str::CStr,
-    sync::Arc, //
-};
-
-use core::any::Any;
-
-use kfabric::{
-    provider::{
-        self,
-        msg_ep::{
-            MsgEpOps,
-            MsgEpRequest,
-            MsgLimits, //
-        },
-        BatchEntry,
-        Dma,
-        Keys,
-        ProviderMr,
-        RawSgl, //
-    },
-    Atomics,
-    ChildList,
-    Errno,
-    Extension,
-    MrLimits,
-    MrRequest,
-    Refusal, //
-};
-use rdma::{
-    dma,
-    wc::WcStatus, //
-};
-
 use crate::{
     device::{
         self,
@@ -60,6 +24,33 @@ use crate::{
     offers::ATOMIC,
     refused,
     work, //
+};
+use core::any::Any;
+use kernel::dma::DataDirection;
+use kfabric::{
+    prelude::*,
+    provider::{
+        self,
+        msg_ep::{
+            MsgEpOps,
+            MsgEpRequest,
+            MsgLimits, //
+        },
+        BatchEntry,
+        Dma,
+        Keys,
+        ProviderMr,
+        RawSgl, //
+    },
+    Atomics,
+    ChildList,
+    Extension,
+    MrLimits,
+    MrRequest, //
+};
+use rdma::{
+    dma,
+    wc::WcStatus, //
 };
 
 /// An open domain.

@@ -11,20 +11,11 @@ use crate::{
     removal_callbacks::OnRemoval, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*, //
-};
 use kfabric::{
     num,
-    Errno,
+    prelude::*,
     Extension,
-    ExtensionTable,
-    Refusal, //
+    ExtensionTable, //
 };
 use kfi_bindings::{
     kfi_verbs_dom_ops,

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Mapping of a request's memory to one list for each device region.
+//!
+//! Both sides name the promise that memory and lists are valid; here one becomes the other.
 
 use crate::{
-    consumer_memory,
     refused,
     region::MrSpec,
     resources::Resources, //
 };
 use core::slice;
-use kernel::prelude::*;
+use kernel::sync::aref::ARef;
 use kfabric::{
+    prelude::*,
+    Extent,
     Extents,
     MrRequest,
     Piece,
-    Refusal,
+    PlainList,
+    SegmentList,
     Source, //
 };
 use rdma::{
     sg::{
+        self,
         BorrowedSg,
         Cursor,
         Memory,
@@ -27,6 +32,7 @@ use rdma::{
         SpareTable,
         WholeSg, //
     },
+    Device,
     SmallVec, //
 };
 
@@ -103,7 +109,7 @@ fn mapped<'a>(
 ) -> Result<Option<BorrowedSg<'a>>, Refusal> {
     match request.source() {
         Source::Sgl(list) if !resources.device().is_software() => {
-            consumer_memory::borrow(resources.device(), list).map(Some)
+            borrow(resources.device(), list).map(Some)
         }
         _ => Ok(None),
     }
@@ -139,12 +145,10 @@ pub(crate) fn of_run(
         return Ok(None);
     }
     let run = request.one_extent()?;
-    Ok(
-        match run.as_ref().map(slice::from_ref).map(consumer_memory::runs) {
-            Some([run]) => SingleSg::new(device, run),
-            _ => None,
-        },
-    )
+    Ok(match run.as_ref().map(slice::from_ref).map(runs) {
+        Some([run]) => SingleSg::new(device, run),
+        _ => None,
+    })
 }
 
 /// Returns the consumer's own list, if the device takes its addresses and each page of it may be registered. The
@@ -154,7 +158,7 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
     if !device.is_software() {
         return None;
     }
-    consumer_memory::whole(device, &request.plain_list()?)
+    whole(device, &request.plain_list()?)
 }
 
 /// Maps the next memory, as much as makes up a piece.
@@ -172,7 +176,7 @@ fn of_memory(
     let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
     let mut left = piece.bytes;
     while left > 0 {
-        match consumer_memory::fill(&mut list, memory, left)? {
+        match fill(&mut list, memory, left)? {
             0 => break,
             filled => left -= filled,
         }
@@ -189,4 +193,64 @@ pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
     let mut memory = request.extents();
     while !memory.next_extents(u64::MAX)?.is_empty() {}
     Ok(())
+}
+
+/// An entry of a consumer's scatterlist.
+type Entry = kfi_bindings::scatterlist;
+
+/// Borrows a list that a consumer has mapped for the device.
+fn borrow<'a>(
+    device: &'a ARef<Device>,
+    list: &SegmentList<'a, Entry>,
+) -> Result<BorrowedSg<'a>, Refusal> {
+    // SAFETY: The core's list has that many entries, valid for the call. By the contract of
+    // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
+    unsafe { BorrowedSg::from_raw(device, list.as_ptr(), list.count()) }
+        .map_err(refused::not_mapped)
+}
+
+/// Borrows a list that can be passed on unchanged, see [`borrow`]. Returns [`None`] also if it
+/// cannot be mapped page by page.
+fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Option<WholeSg<'a>> {
+    let list = borrow(device, list.list()).ok()?;
+    // SAFETY: By the invariant of `PlainList`, whose other part `WholeSg` sees to.
+    unsafe { list.whole() }
+}
+
+/// Converts runs of a consumer's memory for a region.
+///
+/// The region unmaps the runs before the consumer gets its memory back: when it is closed,
+/// refreshed, or not registered after all. If the device does not release them, the consumer is
+/// told never to free the memory.
+fn runs<'a>(runs: &'a [Extent<'_>]) -> &'a [sg::Run] {
+    const { assert!(size_of::<Extent<'_>>() == size_of::<sg::Run>()) };
+    // SAFETY: Both are an address and a length, in this order, as C has them. No run is empty, and
+    // all of it has pages. By the contract of kfi_mr(3) the consumer keeps the memory until the
+    // region is closed, which is as long as the above needs it.
+    unsafe { slice::from_raw_parts(runs.as_ptr().cast(), runs.len()) }
+}
+
+/// Adds the next memory of a request to a list, as much as there is room for in one part of the list. Returns how
+/// many bytes that were; none at the end. May sleep.
+///
+/// The list becomes part of a region, which lets go of the memory before that is the consumer's again, as
+/// [`runs`] says.
+fn fill(list: &mut SgBuilder, memory: &mut Extents<'_>, max_bytes: u64) -> Result<u64, Refusal> {
+    let mut filled = Ok(0);
+    let fill =
+        |max_len, virt, room: &mut [_]| match memory.next_entries(max_bytes, max_len, virt, room) {
+            Ok((count, bytes)) => {
+                filled = Ok(bytes);
+                count
+            }
+            Err(refusal) => {
+                filled = Err(refusal);
+                0
+            }
+        };
+    // SAFETY: `next_entries` has written `filled` entries of registrable memory, not empty and not
+    // longer than `max_len`. By the contract of kfi_mr(3) the consumer keeps the memory until the
+    // region is closed.
+    unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
+    filled
 }

@@ -5,10 +5,9 @@
 use crate::pool::lines::MAX_PAGES;
 use kfabric::{
     num,
+    prelude::*,
     raw_key_size,
-    Errno,
     MrLimits,
-    Refusal,
     MAX_PIECES, //
 };
 use rdma::Limits;

@@ -11,14 +11,11 @@ use core::net::{
     IpAddr,
     SocketAddr, //
 };
-use kernel::{
-    prelude::*,
-    str::CString, //
-};
+use kernel::str::CString;
 use kfabric::{
     num,
+    prelude::*,
     Ends,
-    Errno,
     Extras,
     MsgOffer,
     Offer, //

@@ -4,29 +4,31 @@
 //!
 //! A consumer may keep a request for long. If the device is removed meanwhile, the request ends.
 
-use kernel::{
-    new_mutex,
-    prelude::*,
-    str::CStr,
-    sync::{
-        Arc,
-        Mutex,
-        SetOnce, //
-    }, //
+use crate::{
+    device::{
+        self,
+        Device,
+        Guest, //
+    },
+    refused, //
 };
-
 use core::{
     any::Any,
     net::SocketAddr, //
 };
-
+use kernel::{
+    new_mutex,
+    sync::{
+        Mutex,
+        SetOnce, //
+    }, //
+};
 use kfabric::{
+    prelude::*,
     provider::{
         self,
         cm::ConnRequest, //
-    },
-    Errno,
-    Refusal, //
+    }, //
 };
 use rdma::{
     cm::{
@@ -36,15 +38,6 @@ use rdma::{
         Requests, //
     },
     device::DeviceName, //
-};
-
-use crate::{
-    device::{
-        self,
-        Device,
-        Guest, //
-    },
-    refused, //
 };
 
 /// A passive endpoint of a device's fabric. At an unspecified address it hears of requests that come

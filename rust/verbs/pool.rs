@@ -9,17 +9,13 @@
 //!
 //! Lock order: `state` is a leaf but for the timer; regions are made and destroyed without it.
 
-mod count;
 pub(crate) mod figures;
-mod idle;
 pub(crate) mod lines;
 mod reserve;
-mod reserved;
 mod return_list;
-mod return_slot;
 
 use self::{
-    count::Count,
+    figures::Count,
     lines::{
         Lines,
         Size, //
@@ -31,24 +27,31 @@ use crate::params;
 use kernel::{
     impl_has_hr_timer,
     new_mutex,
-    prelude::*,
     sync::{
-        atomic::Atomic,
-        Arc,
+        ArcBorrow,
         Mutex, //
     },
     time::{
         hrtimer::{
             ArcHrTimerHandle,
             HrTimer,
+            HrTimerCallback,
+            HrTimerCallbackContext,
+            HrTimerPointer,
+            HrTimerRestart,
             RelativeMode, //
         },
+        Delta,
         Monotonic, //
     },
-    workqueue::Work, //
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
 };
 use kfabric::{
     num,
+    prelude::*,
     workqueue::OwnedQueue, //
 };
 use rdma::{
@@ -329,6 +332,82 @@ impl Pool {
         drop(reserve);
         self.settle();
         self.empty();
+    }
+}
+
+impl WorkItem for Pool {
+    type Pointer = Arc<Self>;
+
+    /// Gives back what was idle, and gets ready what is wanted.
+    fn run(this: Arc<Self>) {
+        // Others wait for the locks that this takes, on the way of writing memory back.
+        let _noio = NoIo::enter();
+        this.let_in();
+        if this.due.xchg(false, Relaxed) {
+            this.give_back_idle();
+        }
+        this.refill_reserve();
+        this.refill();
+    }
+}
+
+impl HrTimerCallback for Pool {
+    type Pointer<'a> = Arc<Self>;
+
+    fn run(
+        this: ArcBorrow<'_, Self>,
+        _context: HrTimerCallbackContext<'_, Self>,
+    ) -> HrTimerRestart {
+        this.due.store(true, Relaxed);
+        // Already queued is as good: it looks before it does anything else.
+        let _ = this.queue.enqueue(Arc::from(this));
+        HrTimerRestart::NoRestart
+    }
+}
+
+impl Pool {
+    /// Begins a period if there are regions. At its end, the pool looks for idle ones. While no
+    /// period is under way, a region that comes back in atomic context has the work item begin one.
+    /// Called with `state` locked.
+    fn begin_period(self: &Arc<Self>, state: &mut State) {
+        let seconds = params::pool_idle();
+        // Dropping it stops the timer, so that comes first.
+        state.period = None;
+        if seconds > 0 && state.lines.len() > 0 {
+            let period = Delta::from_secs(i64::from(seconds));
+            state.period = Some(self.clone().start(period));
+        }
+        // Without periods nothing is given back.
+        let watched = seconds == 0 || state.period.is_some();
+        if self.inlet.set_watched(watched) && !watched {
+            let _ = self.queue.enqueue(self.clone());
+        }
+    }
+
+    /// Ends a period, and gives back the regions that were idle in it.
+    fn give_back_idle(self: &Arc<Self>) {
+        self.state.lock().lines.age();
+        loop {
+            let Some(mr) = self.state.lock().lines.surplus() else {
+                break;
+            };
+            self.count.given_back();
+            drop(mr);
+        }
+        self.begin_period(&mut self.state.lock());
+    }
+
+    /// Sleeps until nothing is being made or given back. None of that begins while nobody takes or
+    /// puts a region.
+    pub(crate) fn settle(&self) {
+        loop {
+            self.queue.flush();
+            // Work that was under way may have begun a period, whose end would be the next work.
+            let Some(period) = self.state.lock().period.take() else {
+                return;
+            };
+            drop(period);
+        }
     }
 }
 

@@ -15,20 +15,15 @@ use crate::{
     pep::Pep,
     refused, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
+    prelude::*,
     provider::{
         self,
         msg_ep::MsgLimits, //
     },
     DomainRequest,
     Ends,
-    Errno,
-    Offer,
-    Refusal, //
+    Offer, //
 };
 
 /// The provider.

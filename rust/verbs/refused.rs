@@ -2,11 +2,9 @@
 
 //! Conversion of drivers' errors to the documented ones. No error of a driver is passed through.
 
-use kernel::prelude::*;
 use kfabric::{
     num,
-    Errno,
-    Refusal, //
+    prelude::*, //
 };
 use rdma::{
     cm,

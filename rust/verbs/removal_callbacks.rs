@@ -3,20 +3,14 @@
 //! Removal callbacks of a domain, for C consumers.
 
 use kernel::{
-    ffi::c_void,
     new_condvar,
     new_mutex,
-    prelude::*,
     sync::{
         CondVar,
         Mutex, //
     }, //
 };
-
-use kfabric::{
-    Errno,
-    NoIo, //
-};
+use kfabric::prelude::*;
 
 /// One callback: what to call, and an argument by which it is known.
 pub(crate) trait Callback: Copy + Send + Unpin {

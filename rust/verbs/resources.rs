@@ -9,7 +9,7 @@ use crate::{
         Pool, //
     },
     queue::{
-        following::Following,
+        Following,
         Queue, //
     },
     rights::Rights,
@@ -19,14 +19,8 @@ use crate::{
     },
     work::Queues, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        aref::ARef,
-        Arc, //
-    }, //
-};
-use kfabric::Errno;
+use kernel::sync::aref::ARef;
+use kfabric::prelude::*;
 use rdma::{
     mr::Fence,
     Device,

@@ -18,17 +18,9 @@
 
 use kernel::sync::{
     aref::ARef,
-    atomic::{
-        Atomic,
-        Full, //
-    },
-    Arc, //
+    atomic::Full, //
 };
-
-use kfabric::{
-    Errno,
-    Refusal, //
-};
+use kfabric::prelude::*;
 use rdma::{
     endpoint_mr::RegState,
     mr::Fence,

@@ -5,8 +5,6 @@
 //!
 //! The only crate that knows both the fabric ([`kfabric`]) and the RDMA abstractions ([`rdma`]).
 
-mod client;
-mod consumer_memory;
 mod device;
 mod domain;
 mod ep;
@@ -56,7 +54,7 @@ module! {
 /// The module. Consumers are let go first, then devices, then the work on both.
 struct Module {
     _provider: kfabric::Registration<provider::Verbs>,
-    _client: Pin<KBox<rdma::client::Registration<client::Watcher>>>,
+    _client: Pin<KBox<rdma::client::Registration<device::Watcher>>>,
     _work: work::Work,
     _devices: device::List,
     _figures: pool::figures::Root,

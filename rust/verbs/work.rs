@@ -2,11 +2,10 @@
 
 //! The module's workqueues.
 
-use kernel::{
+use kfabric::{
     prelude::*,
-    sync::Arc, //
+    workqueue::OwnedQueue, //
 };
-use kfabric::workqueue::OwnedQueue;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `Work::new`, which the module calls first.

@@ -6,17 +6,17 @@
 //!
 //! Lock order: `HANDED_OUT` is a leaf; no provider is called under it.
 
+use super::registry::{
+    self,
+    ProviderRef, //
+};
 use crate::{
-    api::registry::{
-        self,
-        ProviderRef, //
-    },
     object::{
-        fid::{
+        instances,
+        obj::{
             Class,
             ClassTable, //
-        },
-        instances, //
+        }, //
     },
     prelude::*,
     support::{

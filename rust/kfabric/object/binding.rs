@@ -3,18 +3,14 @@
 //! Binds of objects to other objects of the same domain or fabric.
 
 use super::{
+    children::Child,
     obj::{
         Obj,
         Object, //
-    },
-    place::Child, //
+    }, //
 };
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::ptr;
-use kernel::ffi::c_int;
 use kfi_bindings::kfid;
 
 /// An object that others bind to.

@@ -2,16 +2,12 @@
 
 //! Closing objects.
 
-use super::{
-    fid::{
-        self,
-        ClassTable, //
-    },
-    obj::{
-        Leave,
-        Obj,
-        Object, //
-    }, //
+use super::obj::{
+    self,
+    ClassTable,
+    Leave,
+    Obj,
+    Object, //
 };
 use crate::{
     prelude::*,
@@ -81,7 +77,7 @@ impl<T: Object> Claim<T> {
     #[inline]
     pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, Refusal> {
         // SAFETY: `fid` is null, an error pointer, or an open object.
-        if !unsafe { fid::is_of(fid, T::CLASS) } {
+        if !unsafe { obj::is_of(fid, T::CLASS) } {
             return Err(T::CLASS.refusal());
         }
         // SAFETY: `fid` is an open object of this core, because its class is `T::CLASS`.
@@ -169,7 +165,7 @@ unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     // SAFETY: This is the only call, because this task has claimed the object and frees it next. `left` is dropped
     // last.
     let left = unsafe { (*object).place().leave() };
-    // SAFETY: `object` comes from a box in `opening::give`, and the consumer doesn't use it after `kfi_close()`.
+    // SAFETY: `object` comes from a box in `obj::give`, and the consumer doesn't use it after `kfi_close()`.
     drop(unsafe { KBox::from_raw(object) });
     // The consumer can close the parent after this.
     drop(left);

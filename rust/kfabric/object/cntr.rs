@@ -8,20 +8,20 @@
 
 use super::{
     binding::Bindable,
+    children::{
+        Child,
+        Place, //
+    },
     closing::{
         slots,
         Close, //
     },
     domain::DomainBody,
-    fid::Class,
     obj::{
+        self,
+        Class,
         Obj,
         Object, //
-    },
-    opening,
-    place::{
-        Child,
-        Place, //
     },
     queues::{
         self,
@@ -130,7 +130,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `cntr` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), cntr, |_, _| {
+        obj::open(domain.cast(), cntr, |_, _| {
             let can_wait = parse_attr(attr, parse)?;
             let counter = Arc::pin_init(CntrCore::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {

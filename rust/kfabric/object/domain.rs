@@ -7,22 +7,22 @@ mod ops;
 
 use super::{
     children::{
+        Child,
         Children,
         Counted,
+        Parent,
         Share, //
     },
     closing::Close,
     descs::Descs,
     eq::BoundEq,
     fabric::FabricBody,
-    fid::Class,
     instances::Instance,
-    obj::Obj,
-    pending_regs::PendingRegs, //
-    place::{
-        Child,
-        Parent, //
+    obj::{
+        Class,
+        Obj, //
     },
+    pending_regs::PendingRegs, //
 };
 use crate::{
     prelude::*,

@@ -24,24 +24,23 @@ pub(crate) use self::cm::private_data;
 use self::msg::Msg;
 use super::{
     binding::Bindable,
+    children::Child,
     closing::Close,
     domain::DomainBody,
-    endpoint_mrs::EndpointMrs, //
-    fid::Class,
-    obj::Obj,
-    place::Child,
+    endpoint_mrs::EndpointMrs,
+    obj::{
+        Class,
+        Obj, //
+    }, //
 };
 use crate::{
+    prelude::*,
     provider::{
         ep::EpCore,
         DomainOps, //
     },
-    support::{
-        refusal::Refusal,
-        table::NO_SUCH_CALL, //
-    }, //
+    support::table::NO_SUCH_CALL, //
 };
-use kernel::sync::Arc;
 use kfi_bindings::kfid;
 
 /// The class of endpoints.

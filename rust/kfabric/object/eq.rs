@@ -15,30 +15,30 @@ use self::{
         EqFailure, //
     },
     queue::{
-        EqRead, //
-        Queue,
+        EqRead,
+        Queue, //
     },
     ring::First, //
 };
 use super::{
     binding::Bindable,
-    children::Children,
+    children::{
+        Child,
+        Children,
+        Place, //
+    },
     closing::{
         slots,
         Close, //
     },
     fabric::FabricBody,
-    fid::Class,
     obj::{
+        self,
+        Class,
         Obj,
         Object, //
     },
-    opening,
     pep::requests,
-    place::{
-        Child,
-        Place, //
-    },
     queues::{
         self,
         answer,
@@ -49,26 +49,15 @@ use super::{
         CANT_WAIT, //
     }, //
 };
-use crate::support::{
-    c_ref::parse_attr,
-    errno::Errno,
-    num::{
-        widen,
-        widen_u32, //
-    },
-    refusal::Refusal,
-    strings,
-    table::Table, //
+use crate::{
+    prelude::*,
+    support::{
+        c_ref::parse_attr,
+        strings,
+        table::Table, //
+    }, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    sync::Arc, //
-};
 use kfi_bindings::{
     kfi_eq_attr,
     kfi_eq_err_entry,
@@ -298,7 +287,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `eq` is null or valid for writes. `attr` is null,
     // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
     unsafe {
-        opening::open(fabric.cast(), eq, |_, eq| {
+        obj::open(fabric.cast(), eq, |_, eq| {
             let wanted = parse_attr(attr, parse)?;
             let called = handler.map(|call| Handler::new(call, eq, context));
             let c = kfid_eq {

@@ -4,24 +4,24 @@
 
 pub(crate) mod open;
 
-use crate::{
-    object::{
-        children::Children,
-        closing::{
-            slots,
-            Close, //
-        },
-        fid::{
-            Class,
-            ClassTable, //
-        },
-        instances::Instance,
-        obj::{
-            Obj,
-            Object, //
-        },
-        place::Parent, //
+use super::{
+    children::{
+        Children,
+        Parent, //
     },
+    closing::{
+        slots,
+        Close, //
+    },
+    instances::Instance,
+    obj::{
+        Class,
+        ClassTable,
+        Obj,
+        Object, //
+    }, //
+};
+use crate::{
     prelude::*,
     provider::FabricOps,
     support::child_list::ChildList, //

@@ -8,14 +8,12 @@ use super::obj::{
     Obj,
     Object, //
 };
+use crate::prelude::*;
 use core::{
     mem,
     ptr, //
 };
-use kernel::{
-    alloc::AllocError,
-    prelude::*, //
-};
+use kernel::alloc::AllocError;
 use kfi_bindings::kfid;
 
 kernel::sync::global_lock! {

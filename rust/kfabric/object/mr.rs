@@ -7,47 +7,69 @@
 //! holds the provider's part, and not the lock.
 
 mod bind;
-mod bind_slots;
 mod busy;
 pub(crate) mod close;
 mod control;
-mod enable;
-pub(crate) mod later;
+pub(crate) mod enable;
 pub(crate) mod many;
 mod mr_ext;
-mod open;
-mod ops;
-pub(crate) mod parts;
-pub(crate) mod pending;
-mod public;
-mod ranges;
-mod rawkey;
+pub(crate) mod open;
 pub(crate) mod reference;
 pub(crate) mod reg;
 mod state;
 
 use self::{
+    close::{
+        close,
+        end, //
+    },
+    control::control,
     mr_ext::MrExt,
     state::MrState, //
 };
 use super::{
+    binding::bind,
+    children::{
+        Child,
+        Place,
+        Share, //
+    },
     descs::DescEntry,
+    domain::{
+        DomainBody,
+        DomainObject, //
+    },
     eq::BoundEq,
-    fid::Class,
-    obj::Obj, //
+    obj::{
+        Class,
+        ClassTable,
+        Obj,
+        Object, //
+    }, //
 };
 use crate::{
+    prelude::*,
     provider::{
         DomainOps,
+        Keys,
         ProviderMr, //
     },
     support::{
         cache::MrExtBox,
-        irqlock::IrqLock, //
+        irqlock::IrqLock,
+        table::OpsSlot, //
     }, //
 };
-use kernel::prelude::*;
-use kfi_bindings::kfid_mr;
+use core::ptr;
+use kernel::sync::atomic::Release;
+use kfi_bindings::{
+    atomic_t,
+    kfi_ops,
+    kfid,
+    kfid_mr,
+    KFI_KEY_NOTAVAIL,
+    KFI_MR_RAW, //
+};
 
 /// The class of regions.
 static MR: Class = Class::new(
@@ -111,4 +133,96 @@ pub unsafe fn domain_of<'a, D: DomainOps>(mr: *mut kfid_mr) -> Option<&'a D> {
     // SAFETY: `mr` is null or an open region, as the caller promises, and stays so for `'a`.
     let object = unsafe { MrObject::from_fid(mr.cast()) }.ok()?;
     object.parent().provider().as_any().downcast_ref()
+}
+
+/// The results of `kfi_mr_desc()` and `kfi_mr_key()`, and `iova`.
+#[derive(Clone, Copy)]
+struct Public {
+    desc: usize,
+    key: u64,
+    base: u64,
+}
+
+impl Public {
+    /// Makes that of a region by how peers reach it, if it is enabled. Any context.
+    fn new(domain: &DomainObject, keys: Option<&Keys>) -> Self {
+        const NO_KEY: u64 = widen(KFI_KEY_NOTAVAIL);
+        match keys {
+            Some(keys) if domain.has_mode(KFI_MR_RAW) => Self::of(keys, NO_KEY),
+            Some(keys) => Self::of(keys, keys.key),
+            None => Self {
+                desc: 0,
+                key: NO_KEY,
+                base: 0,
+            },
+        }
+    }
+
+    fn of(keys: &Keys, key: u64) -> Self {
+        Self {
+            desc: keys.desc,
+            key,
+            base: keys.base,
+        }
+    }
+
+    /// Makes the region that C gets, with one reference to it. Any context.
+    fn to_c(self, fid: kfid) -> kfid_mr {
+        kfid_mr {
+            fid: kfid {
+                ref_cnt: atomic_t { counter: 1 },
+                ..fid
+            },
+            mem_desc: ptr::without_provenance_mut(self.desc),
+            key: self.key,
+            iova: self.base,
+        }
+    }
+}
+
+impl MrObject {
+    /// Shows C what has changed since it got the region. Any context.
+    fn publish(&self, public: Public) {
+        let c = self.as_ptr();
+        // SAFETY: `c` is this object's. C only reads these fields, and may do so meanwhile; who
+        // sees the key sees them all, by `kfi_mr_key()`.
+        unsafe {
+            (&raw mut (*c).mem_desc).write_volatile(ptr::without_provenance_mut(public.desc));
+            (&raw mut (*c).iova).write_volatile(public.base);
+            Atomic::from_ptr(&raw mut (*c).key).store(public.key, Release);
+        }
+    }
+
+    /// Lets transfers find the enabled region by its descriptor, if it has one. Called once. Any context.
+    fn reveal(&self, keys: &Keys) {
+        let descs = &self.parent().descs;
+        // SAFETY: The region is enabled once, so it is not in the table. The object doesn't move, and is hidden
+        // before it is dropped.
+        unsafe { descs.insert(&self.local, keys.desc, keys.base, keys.whole) };
+    }
+
+    /// Lets it not be found any more. Called when it is being closed. Any context.
+    fn hide(&self) {
+        // SAFETY: If it is in a table, it is that of its domain; enabling it has ended.
+        unsafe { self.parent().descs.remove(&self.local) };
+    }
+}
+
+impl Object for MrBody {
+    type C = kfid_mr;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &MR;
+    const OPS: kfi_ops = kfi_ops {
+        size: ClassTable::<kfi_ops>::SIZE,
+        close: Some(close),
+        bind: Some(bind::<Self>),
+        control: Some(control),
+        ops_open: OpsSlot::NOSYS,
+    };
+}
+
+impl Child for MrBody {
+    type Parent = DomainBody;
+    const SHARE: Share = Share::LIMITED;
+    const END: Option<fn(&MrObject)> = Some(end);
 }

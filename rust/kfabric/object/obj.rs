@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects, and the lookup of an object by its `struct kfid`.
+//! Objects: their opening, their classes, and the lookup of an object by its `struct kfid`.
 
 use super::{
-    fid::{
-        self,
-        Class,
-        ClassTable, //
-    }, //
+    children::{
+        Child,
+        Coming,
+        Parent, //
+    },
+    closing::Close, //
 };
-use crate::prelude::*;
-use core::ops::{
-    Deref,
-    DerefMut, //
+use crate::{
+    prelude::*,
+    support::num, //
+};
+use core::{
+    mem::MaybeUninit,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    ptr, //
 };
 use kernel::{
     types::Opaque,
@@ -72,7 +80,7 @@ pub(crate) trait Object: Sized + 'static {
     /// `fid` is null, an error pointer, or an open object, ours or another's.
     unsafe fn is_of(fid: *const kfid) -> bool {
         // SAFETY: `fid` is null, an error pointer, or an open object.
-        unsafe { fid::is_of(fid, Self::CLASS) }
+        unsafe { is_of(fid, Self::CLASS) }
     }
 }
 
@@ -125,7 +133,12 @@ impl<T: Object> Obj<T> {
     pub(crate) fn fid(context: *mut c_void) -> kfid {
         // INVARIANT: `T::C` begins with its fid.
         const { assert!(T::C::AT == 0) };
-        fid::new(context, Self::TABLE)
+        kfid {
+            fclass: num::index(T::CLASS.number),
+            context,
+            ops: Self::TABLE.as_ptr(),
+            ..pin_init::zeroed()
+        }
     }
 
     /// Returns an initializer of an object. `c` begins with a fid of [`fid`](Self::fid).
@@ -221,5 +234,277 @@ unsafe impl<T: Object + HasWork<Obj<T>>> HasWork<Self> for Obj<T> {
     unsafe fn work_container_of(work: *mut Work<Self>) -> *mut Self {
         // SAFETY: `work` is in the body of an object.
         unsafe { kernel::container_of!(T::work_container_of(work), Self, body) }
+    }
+}
+
+/// A class of objects of this core, identified by its address.
+pub(crate) struct Class {
+    number: u32,
+    /// The reason to refuse an object of another class.
+    other: &'static CStr,
+    /// The reason to refuse the close of a parent that has a child of this class.
+    open: &'static CStr,
+}
+
+impl Class {
+    /// Returns a class with the number `KFI_CLASS_*`, and its reasons for refusals.
+    pub(crate) const fn new(number: u32, other: &'static CStr, open: &'static CStr) -> Self {
+        Self {
+            number,
+            other,
+            open,
+        }
+    }
+
+    /// Returns the reason to refuse the close of a parent.
+    pub(crate) const fn open(&self) -> &'static CStr {
+        self.open
+    }
+
+    /// Returns the refusal of an object of another class.
+    pub(crate) const fn refusal(&self) -> Refusal {
+        Refusal::new(Errno::EINVAL, self.other)
+    }
+}
+
+/// A table of slots with the class of its object.
+///
+/// The class follows the slots that C declares. The stated size includes it, as the size of a later version of the
+/// table would. So the core finds the class of an object without a reference to the functions in its table.
+///
+/// # Invariants
+///
+/// - `ops` begins with the size of the table, which is [`SIZE`](Self::SIZE).
+/// - The table is constant, and its functions live as long as this module.
+#[repr(C)]
+pub(crate) struct ClassTable<T> {
+    ops: T,
+    class: &'static Class,
+    /// Objects have this table while a task closes them.
+    of_closing: bool,
+}
+
+// SAFETY: The table is constant, and any thread may call its functions.
+unsafe impl<T> Sync for ClassTable<T> {}
+
+impl<T> ClassTable<T> {
+    /// The size that the table states.
+    pub(crate) const SIZE: usize = size_of::<Self>();
+
+    /// Returns the table of a class. `ops` begins with [`SIZE`](Self::SIZE).
+    pub(crate) const fn new(class: &'static Class, ops: T) -> Self {
+        // INVARIANT: `ops` begins with the size. `is_of` ignores a table with another size.
+        Self {
+            ops,
+            class,
+            of_closing: false,
+        }
+    }
+
+    /// Returns the table of objects that a task closes. `ops` begins with [`SIZE`](Self::SIZE).
+    pub(crate) const fn of_closing(class: &'static Class, ops: T) -> Self {
+        // INVARIANT: `ops` begins with the size. `is_of` ignores a table with another size.
+        Self {
+            ops,
+            class,
+            of_closing: true,
+        }
+    }
+
+    /// Returns the table for C, which never writes to it.
+    pub(crate) const fn as_ptr(&'static self) -> *mut T {
+        ptr::from_ref(&self.ops).cast_mut()
+    }
+
+    /// Returns whether a task closes the object with this table. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `ops` is a table [of a class](Self::is_of).
+    pub(crate) unsafe fn is_of_closing(ops: *const T) -> bool {
+        let table = ops.cast::<Self>();
+        // SAFETY: `ops` is a `ClassTable`.
+        unsafe { (*table).of_closing }
+    }
+
+    /// Returns whether the table is that of an object of this class. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `ops` is null, or a table of operations that begins with its size and is as long as that.
+    pub(crate) unsafe fn is_of(ops: *const T, class: &'static Class) -> bool {
+        // SAFETY: If it isn't null, `ops` points to a table that begins with its size.
+        if ops.is_null() || unsafe { ops.cast::<usize>().read() } != Self::SIZE {
+            return false;
+        }
+        let table = ops.cast::<Self>();
+        // SAFETY: The table has the size of a `ClassTable`. In a table of another provider, these bytes may be
+        // anything, and are only compared.
+        let found = unsafe { (&raw const (*table).class).cast::<*const Class>().read() };
+        ptr::eq(found, class)
+    }
+}
+
+/// Returns whether `fid` is an object of this class. C may write to other fields at the same time. Any context.
+///
+/// # Safety
+///
+/// `fid` is null, an error pointer, or an open object, of this core or of another provider.
+pub(crate) unsafe fn is_of(fid: *const kfid, class: &'static Class) -> bool {
+    if fid.is_null() || Errno::is_in(fid) {
+        return false;
+    }
+    // SAFETY: `fid` is neither null nor an error pointer, so an open object, which points to a table.
+    unsafe { ClassTable::is_of((*fid).ops, class) }
+}
+
+/// The output pointer of a call that opens an object.
+///
+/// # Invariants
+///
+/// The pointer is valid for writes.
+pub(crate) struct Out<C>(*mut *mut C);
+
+impl<C> Out<C> {
+    /// Stores the address of the object.
+    pub(crate) fn put(self, opened: *mut C) {
+        // SAFETY: The pointer is valid for writes.
+        unsafe { self.0.write(opened) };
+    }
+}
+
+/// Checks the pointers of a call that opens an object, calls `open`, and reports a refusal. Process context.
+///
+/// # Safety
+///
+/// - `parent` is null or an open object.
+/// - `out` is null or valid for writes.
+pub(crate) unsafe fn call<P: Parent, C>(
+    parent: *mut kfid,
+    out: *mut *mut C,
+    open: impl FnOnce(&Obj<P>, Out<C>) -> Result<(), Refusal>,
+) -> c_int {
+    if out.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    // SAFETY: `out` isn't null, so it is valid for writes.
+    unsafe { *out = ptr::null_mut() };
+    // SAFETY: `parent` is null or an open object.
+    // INVARIANT: `out` isn't null, so it is valid for writes during the call.
+    unsafe { Obj::call(parent, |parent| open(parent, Out(out))) }
+}
+
+/// Opens an object in a parent. May sleep.
+///
+/// `make` gets the parent and the address of the object. It returns the C structure and the core's part.
+///
+/// # Safety
+///
+/// - `parent` is null or an open object.
+/// - `out` is null or valid for writes.
+pub(crate) unsafe fn open<T, I>(
+    parent: *mut kfid,
+    out: *mut *mut T::C,
+    make: impl FnOnce(&Obj<T::Parent>, *mut T::C) -> Result<(T::C, I), Refusal>,
+) -> c_int
+where
+    T: Close + Child,
+    I: PinInit<T>,
+{
+    // SAFETY: `parent` is null or an open object. `out` is null or valid for writes.
+    unsafe {
+        call(parent, out, |parent: &Obj<T::Parent>, out| {
+            let place = Coming::<T>::new(parent)?;
+            let mut object = KBox::<Obj<T>>::new_uninit(GFP_KERNEL)?;
+            let (c, body) = make(parent, object.as_mut_ptr().cast())?;
+            out.put(give(object, c, body, place.take()));
+            Ok(())
+        })
+    }
+}
+
+/// Initializes an object and passes it to C, which has it until `kfi_close()`.
+pub(super) fn give<T: Close>(
+    object: KBox<MaybeUninit<Obj<T>>>,
+    c: T::C,
+    body: impl PinInit<T>,
+    place: impl PinInit<T::Place>,
+) -> *mut T::C {
+    match object.write_pin_init(Obj::new(c, body, place)) {
+        // SAFETY: The object is not moved before `close` frees it.
+        Ok(object) => KBox::into_raw(unsafe { Pin::into_inner_unchecked(object) }).cast(),
+        Err(never) => match never {},
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_fid)]
+mod tests {
+    use super::*;
+
+    static ONE: Class = Class::new(1, c"not a one", c"a one is open");
+    static TWO: Class = Class::new(2, c"not a two", c"a two is open");
+
+    /// A table that states a size.
+    #[repr(C)]
+    struct Plain(usize);
+
+    /// One of another provider, with something of its own in the place of the class.
+    #[repr(C)]
+    struct Foreign {
+        size: usize,
+        own: usize,
+    }
+
+    fn is_of<T>(table: *const T, class: &'static Class) -> bool {
+        // SAFETY: Null, or one of the tables below, which are as long as they say.
+        unsafe { ClassTable::<Plain>::is_of(table.cast(), class) }
+    }
+
+    #[test]
+    fn a_class_is_told_by_its_address() {
+        static TABLE: ClassTable<Plain> = ClassTable::new(&ONE, Plain(ClassTable::<Plain>::SIZE));
+        assert!(is_of(TABLE.as_ptr(), &ONE));
+        assert!(!is_of(TABLE.as_ptr(), &TWO));
+    }
+
+    #[test]
+    fn pointers_to_nothing_are_of_no_class() {
+        for fid in [0, usize::MAX, usize::MAX - 4094] {
+            // SAFETY: Null or an error pointer.
+            assert!(!unsafe { super::is_of(ptr::without_provenance(fid), &ONE) });
+        }
+    }
+
+    #[test]
+    fn objects_that_are_being_closed_are_of_their_class() {
+        const SIZE: usize = ClassTable::<Plain>::SIZE;
+        static OPEN: ClassTable<Plain> = ClassTable::new(&ONE, Plain(SIZE));
+        static CLOSING: ClassTable<Plain> = ClassTable::of_closing(&ONE, Plain(SIZE));
+        assert!(is_of(OPEN.as_ptr(), &ONE) && is_of(CLOSING.as_ptr(), &ONE));
+        // SAFETY: `OPEN` and `CLOSING` are valid tables of a class.
+        let closing = [&OPEN, &CLOSING]
+            .map(|table| unsafe { ClassTable::<Plain>::is_of_closing(table.as_ptr()) });
+        assert_eq!(closing, [false, true]);
+    }
+
+    #[test]
+    fn others_are_none_of_ours() {
+        let ours = ClassTable::<Plain>::SIZE;
+        assert!(!is_of(ptr::null::<Plain>(), &ONE));
+        // Nothing is behind this one.
+        assert!(!is_of(&Plain(size_of::<Plain>()), &ONE));
+        assert!(!is_of(&Plain(0), &ONE));
+        for own in [0, 1, usize::MAX] {
+            assert!(!is_of(&Foreign { size: ours, own }, &ONE));
+        }
+        // Longer than ours, but what is in the place of the class is what it would be.
+        let own = (&raw const ONE).addr();
+        assert!(!is_of(
+            &Foreign {
+                size: ours + 8,
+                own
+            },
+            &ONE
+        ));
     }
 }

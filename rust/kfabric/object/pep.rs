@@ -12,6 +12,10 @@ use super::{
         Binds,
         Other, //
     },
+    children::{
+        Child,
+        Place, //
+    },
     closing::{
         slots,
         Close, //
@@ -26,7 +30,6 @@ use super::{
         FabricBody,
         FabricObject, //
     },
-    fid::Class,
     info::{
         bytes,
         info_ref,
@@ -35,13 +38,10 @@ use super::{
         InfoChain, //
     },
     obj::{
+        self,
+        Class,
         Obj,
         Object, //
-    },
-    opening,
-    place::{
-        Child,
-        Place, //
     }, //
 };
 use crate::{
@@ -308,7 +308,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `pep` is null or valid for writes. `info` is null,
     // an error pointer, or valid for the call.
     unsafe {
-        opening::open(fabric.cast(), pep, |fabric, pep| {
+        obj::open(fabric.cast(), pep, |fabric, pep| {
             make(fabric, info, pep, context)
         })
     }

@@ -3,22 +3,10 @@
 //! The common parts of event queues, completion queues and counters.
 
 use super::children::Children;
-use crate::support::{
-    errno::Errno,
-    num::widen,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::ptr;
 use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    str::{
-        CStr,
-        CStrExt, //
-    },
+    str::CStrExt,
     time::{
         msecs_to_jiffies,
         Jiffies, //

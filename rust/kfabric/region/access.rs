@@ -2,11 +2,7 @@
 
 //! Access rights of a memory region.
 
-use crate::support::{
-    errno::Errno,
-    num::widen_u32,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::ops::BitOr;
 use kernel::dma::DataDirection;
 

@@ -5,25 +5,15 @@
 //! [`CpuMemory`] is the memory of one region. A [`PeerBuffer`] is copied into it or out of it, and an
 //! [`AtomicOp`] changes eight bytes of it.
 
-use crate::{
-    region::{
-        access::Access,
-        extents::MappedAs,
-        lease::Tenant,
-        request::MrRequest, //
-    },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
-    }, //
+use super::{
+    access::Access,
+    extents::MappedAs,
+    lease::Tenant,
+    request::MrRequest, //
 };
+use crate::prelude::*;
 use core::marker::PhantomData;
-use kernel::{
-    ffi::c_void,
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
     kfi_helper_atomic_op_KFI_HELPER_ATOMIC_ADD as ATOMIC_ADD,
     kfi_helper_atomic_op_KFI_HELPER_ATOMIC_COMPARE_SWAP as ATOMIC_COMPARE_SWAP,

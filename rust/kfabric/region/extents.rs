@@ -10,23 +10,15 @@
 //! The memory walk (`rust/helpers/memory_walk.c`) checks each page from its `struct page` alone. Here is the
 //! use that a region makes of its pages, and the words for each refusal.
 
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use crate::{
-    region::{
-        access::Access,
-        segment_list::PlainList,
-        source::Source, //
-    },
-    support::{
-        errno::Errno,
-        num::{
-            index,
-            widen, //
-        },
-        refusal::Refusal, //
-    }, //
+use super::{
+    access::Access,
+    segment_list::PlainList,
+    source::Source, //
 };
+use crate::prelude::*;
 use core::{
     cell::Cell,
     marker::PhantomData,
@@ -34,10 +26,7 @@ use core::{
     ptr,
     slice, //
 };
-use kernel::{
-    bindings,
-    prelude::*, //
-};
+use kernel::bindings;
 use kfi_bindings::{
     kfi_helper_refused,
     kfi_helper_refused_KFI_REFUSED_ADDRESS as ADDRESS,

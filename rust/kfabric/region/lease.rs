@@ -6,17 +6,13 @@
 //! to tell their device so, but what they keep of the memory in Rust needs no trust: the core ends
 //! the lease on it.
 
-use crate::support::{
-    errno::Errno,
-    gate::{
+use crate::{
+    prelude::*,
+    support::gate::{
         self,
         Gate,
         Shared, //
     }, //
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 /// The state that both sides share. The gate guards no object but the consumer's memory.

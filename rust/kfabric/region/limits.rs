@@ -2,14 +2,8 @@
 
 //! The limits of one region of a domain, and authorization keys.
 
-use crate::{
-    region::shape::Shape,
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
-    }, //
-};
+use super::shape::Shape;
+use crate::prelude::*;
 use core::slice;
 
 /// The limits of one region of a domain.

@@ -23,18 +23,8 @@
 
 pub(crate) mod map;
 
-use crate::{
-    region::shape::AddrRange,
-    support::{
-        errno::Errno,
-        num::{
-            index,
-            widen, //
-        },
-        refusal::Refusal, //
-    }, //
-};
-use kernel::prelude::*;
+use super::shape::AddrRange;
+use crate::prelude::*;
 
 /// The bytes "KFRK".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"KFRK");

@@ -6,37 +6,31 @@
 //! access; offset; segments by index; limits. Memory and device come after, in
 //! [`crate::region::extents`] and in the provider.
 
-use crate::{
-    region::{
-        access::Access,
-        extents::{
-            Extent,
-            Extents,
-            MappedAs,
-            PageUse, //
-        },
-        lease::{
-            Lease,
-            Tenant, //
-        },
-        limits::{
-            AuthKey,
-            MrLimits, //
-        },
-        pieces::{
-            Piece,
-            PieceIter, //
-        },
-        segment_list::PlainList,
-        shape::Shape,
-        source::Source, //
+use super::{
+    access::Access,
+    extents::{
+        Extent,
+        Extents,
+        MappedAs,
+        PageUse, //
     },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
-    }, //
+    lease::{
+        Lease,
+        Tenant, //
+    },
+    limits::{
+        AuthKey,
+        MrLimits, //
+    },
+    segment_list::PlainList,
+    shape::{
+        Piece,
+        PieceIter,
+        Shape, //
+    },
+    source::Source, //
 };
+use crate::prelude::*;
 use core::cell::Cell;
 use kfi_bindings::kvec;
 

@@ -7,25 +7,14 @@
 
 mod kunit;
 
-use crate::{
-    region::shape::{
-        page_offset,
-        AddrRange,
-        Sum, //
-    },
-    support::{
-        errno::Errno,
-        num::{
-            index,
-            widen,
-            widen_u32, //
-        },
-        refusal::Refusal, //
-    }, //
+use super::shape::{
+    page_offset,
+    AddrRange,
+    Sum, //
 };
+use crate::prelude::*;
 use core::{
     marker::PhantomData,
-    ptr::NonNull,
     slice, //
 };
 use kernel::page::PAGE_SIZE;

@@ -2,26 +2,20 @@
 
 //! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
 
-use crate::{
-    region::{
-        segment_list::{
-            self,
-            Bvecs,
-            SegmentList,
-            Spans, //
-        },
-        shape::{
-            page_offset,
-            Shape,
-            Sum, //
-        }, //
+use super::{
+    segment_list::{
+        self,
+        Bvecs,
+        SegmentList,
+        Spans, //
     },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
+    shape::{
+        page_offset,
+        Shape,
+        Sum, //
     }, //
 };
+use crate::prelude::*;
 use core::slice;
 use kfi_bindings::{
     bio_vec,

@@ -5,11 +5,11 @@
 //! Private data arrive padded with zeros to the maximum length of the message. Peers that need the
 //! length must send it in the data.
 
-use kernel::prelude::*;
-
+use crate::{
+    device::Device,
+    prelude::*, //
+};
 use rdma_bindings as b;
-
-use crate::device::Device;
 
 /// Parameters of a connection: requests in flight and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Events of a connection.
 
 use super::conn_param::private_data;
-use kernel::prelude::*;
+use crate::prelude::*;
 use rdma_bindings as b;
 
 /// A handler for the events of a connection.

@@ -2,14 +2,6 @@
 
 //! Finding out what a device really does.
 
-use kernel::{
-    dma::DataDirection,
-    page::Page,
-    prelude::*, //
-};
-
-use core::mem::ManuallyDrop;
-
 use super::LocalQp;
 use crate::{
     access::AccessFlags,
@@ -18,12 +10,18 @@ use crate::{
         FastMr,
         Kind, //
     },
+    prelude::*,
     sg::{
         Run,
         SgBuilder, //
     },
     small_vec::SmallVec,
     wc::WrError, //
+};
+use core::mem::ManuallyDrop;
+use kernel::{
+    dma::DataDirection,
+    page::Page, //
 };
 
 /// Where the region that is tried is said to be.

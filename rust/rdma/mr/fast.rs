@@ -8,27 +8,14 @@ use crate::{
         Counted,
         Pd, //
     },
+    prelude::*,
     sg::{
         DmaList,
         Layout, //
     }, //
 };
-use core::{
-    mem::ManuallyDrop,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
-};
-use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
-};
+use core::mem::ManuallyDrop;
+use kernel::page::PAGE_SIZE;
 
 /// A fast memory region that is not valid at the device: no peer can reach anything through it.
 ///

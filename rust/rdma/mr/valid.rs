@@ -10,16 +10,13 @@ use super::fast::{
 use crate::{
     access::AccessFlags,
     pd::Pd,
+    prelude::*,
     sg::{
         DmaList,
         Mapping, //
     }, //
 };
 use core::mem::ManuallyDrop;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// A region that is valid at the device: who knows its key reaches its memory.
 ///

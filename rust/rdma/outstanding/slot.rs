@@ -8,28 +8,17 @@
 //!
 //! A [`Standing`] holds the credits of a queue, and the status that broke the queue.
 
-use kernel::{
-    container_of,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Full,
-        Relaxed, //
-    },
-    types::Opaque, //
-};
-
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
-
 use crate::{
     credits::Credits,
+    prelude::*,
     wc::{
         RawCompletion,
         WcStatus, //
     }, //
+};
+use kernel::{
+    container_of,
+    types::Opaque, //
 };
 
 /// The owner of the slot of a silent request that has failed, whose own owner has been told.

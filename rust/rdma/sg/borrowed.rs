@@ -2,18 +2,6 @@
 
 //! Scatterlists that the consumer has mapped, and copies of their addresses.
 
-use kernel::{
-    bindings,
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::aref::ARef, //
-};
-
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-
 use super::{
     dma_list::{
         DmaList,
@@ -25,7 +13,15 @@ use super::{
         Table, //
     }, //
 };
-use crate::device::Device;
+use crate::{
+    device::Device,
+    prelude::*, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    bindings,
+    page::PAGE_SIZE, //
+};
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///

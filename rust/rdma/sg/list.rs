@@ -2,34 +2,28 @@
 
 //! Scatterlists built from memory.
 
-use kernel::{
-    bindings,
-    error::to_result,
-    page::{
-        Page,
-        PAGE_SIZE, //
-    },
-    prelude::*,
-    sync::aref::ARef, //
+use super::table::{
+    SpareTable,
+    Table, //
 };
-
+use crate::{
+    device::Device,
+    prelude::*, //
+};
 use core::{
     mem::{
         self,
         MaybeUninit, //
     },
-    ptr::{
-        null_mut,
-        NonNull, //
-    },
     slice, //
 };
-
-use super::table::{
-    SpareTable,
-    Table, //
+use kernel::{
+    bindings,
+    page::{
+        Page,
+        PAGE_SIZE, //
+    }, //
 };
-use crate::device::Device;
 
 /// A scatterlist, not yet mapped.
 ///

@@ -2,27 +2,9 @@
 
 //! The memory of scatterlists.
 
-use kernel::{
-    bindings,
-    error::to_result,
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Release, //
-        },
-        Arc, //
-    }, //
-};
-
-use core::{
-    mem::ManuallyDrop,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
-};
+use crate::prelude::*;
+use core::mem::ManuallyDrop;
+use kernel::bindings;
 
 /// The caches for lists. The owner must drop them after the last list, which sleeps.
 pub struct Caches(());

@@ -5,21 +5,18 @@
 //!
 //! Lock order: the lock is a leaf.
 
-mod kunit;
-
-use core::mem;
-use kernel::{
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    }, //
+use super::Pool;
+use core::{
+    iter,
+    mem, //
 };
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
+    prelude::*,
     PushReserved, //
 };
+use rdma::mr::FastMr;
 
 /// How many may be here.
 const ROOM: usize = 64;
@@ -116,5 +113,98 @@ impl<T> Place<'_, T> {
 impl<T> Drop for Place<'_, T> {
     fn drop(&mut self) {
         self.0.came.with(|came| came.promised -= 1);
+    }
+}
+
+/// Room in a pool for one that comes back where nobody may sleep.
+pub(crate) struct ReturnSlot<'a> {
+    place: Place<'a, FastMr>,
+    pool: &'a Arc<Pool>,
+}
+
+impl ReturnSlot<'_> {
+    /// Puts a region in. If nobody needs it, it is given back in the end. Any context.
+    pub(crate) fn put(self, mr: FastMr) {
+        if self.place.put(mr) {
+            // Already queued is as good.
+            let _ = self.pool.queue.enqueue(self.pool.clone());
+        }
+    }
+}
+
+impl Pool {
+    /// Reserves space for a region that comes back in atomic context, if there is some. Any
+    /// context.
+    pub(crate) fn room(self: &Arc<Self>) -> Option<ReturnSlot<'_>> {
+        let place = self.inlet.place()?;
+        Some(ReturnSlot { place, pool: self })
+    }
+
+    /// Has those that have come back join their lines, if there are any. May sleep.
+    #[inline]
+    pub(super) fn let_in(self: &Arc<Self>) {
+        if !self.inlet.is_empty() {
+            self.put_all(iter::from_fn(|| self.inlet.take()));
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfi_verbs_inlet)]
+mod tests {
+    use super::*;
+    use core::iter;
+
+    fn inlet() -> Result<Pin<KBox<ReturnList<usize>>>> {
+        KBox::pin_init(ReturnList::new()?, GFP_KERNEL)
+    }
+
+    #[test]
+    fn what_came_is_taken_once() -> Result {
+        let inlet = inlet()?;
+        for i in 0..3 {
+            inlet.place().ok_or(ENOSPC)?.put(i);
+        }
+        assert!(!inlet.is_empty());
+        assert_eq!(iter::from_fn(|| inlet.take()).sum::<usize>(), 3);
+        assert!(inlet.is_empty() && inlet.take().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn room_that_was_promised_is_kept() -> Result {
+        let inlet = inlet()?;
+        let kept = inlet.place().ok_or(ENOSPC)?;
+        let mut others = 0;
+        while let Some(place) = inlet.place() {
+            place.put(others);
+            others += 1;
+        }
+        assert_eq!(others, ROOM - 1);
+        kept.put(others);
+        assert_eq!(iter::from_fn(|| inlet.take()).count(), ROOM);
+        // Also what isn't used.
+        drop(inlet.place());
+        assert_eq!(
+            iter::from_fn(|| inlet.place().map(core::mem::forget)).count(),
+            ROOM
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn who_is_to_look_is_told_once() -> Result {
+        let inlet = inlet()?;
+        let put = || Ok::<_, Error>(inlet.place().ok_or(ENOSPC)?.put(7));
+        assert!(put()?);
+        assert!(!put()?);
+        // It was looked here, and will be.
+        assert!(inlet.set_watched(true));
+        assert!(!put()?);
+        // It won't be any more, and something has come meanwhile.
+        assert!(inlet.set_watched(false));
+        assert!(put()?);
+        while inlet.take().is_some() {}
+        assert!(!inlet.set_watched(false));
+        Ok(())
     }
 }

@@ -5,13 +5,9 @@
 //! No packet ever leaves it, since it carries only local work. But a device connects a queue pair
 //! only if it could send.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
-    random,
-    Errno, //
+    prelude::*,
+    random, //
 };
 use rdma::{
     port::{

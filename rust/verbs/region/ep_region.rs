@@ -7,15 +7,11 @@ use crate::{
     refused, //
 };
 use core::any::Any;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
     num,
+    prelude::*,
     provider::Keys,
     EpCore,
-    Refusal,
     RemotePiece, //
 };
 use rdma::{

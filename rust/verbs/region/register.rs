@@ -15,16 +15,12 @@ use core::{
     ops::DerefMut,
     slice, //
 };
-use kernel::{
-    alloc::AllocError,
-    prelude::*, //
-};
+use kernel::alloc::AllocError;
 use kfabric::{
-    Errno,
+    prelude::*,
     ListVec,
     MrRequest,
-    PushReserved,
-    Refusal, //
+    PushReserved, //
 };
 use rdma::{
     mr::RegisterError,

@@ -6,20 +6,13 @@ use crate::{
     refused,
     resources::Resources, //
 };
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::page::PAGE_SIZE;
 use kfabric::{
-    num::{
-        self,
-        widen, //
-    },
-    Errno,
+    num,
+    prelude::*,
     MrLimits,
     MrRequest,
-    Piece,
-    Refusal, //
+    Piece, //
 };
 use rdma::{
     mr::{
@@ -31,8 +24,8 @@ use rdma::{
         Layout, //
     },
     AccessFlags,
-    PreparedMr, //
-    SmallVec,
+    PreparedMr,
+    SmallVec, //
 };
 
 /// The address of the first page of any region for peers. It says nothing about the address in memory.

@@ -2,22 +2,22 @@
 
 //! The device regions by which peers reach a region: one, or several that are used and closed together.
 
-use super::MrSpec;
-use crate::region::closed_reason::Closed;
+use super::{
+    Closed,
+    MrSpec, //
+};
 use crate::{
     lists,
     refused,
     resources::Resources, //
 };
 use core::ops::Deref;
-use kernel::prelude::*;
 use kfabric::{
     num,
+    prelude::*,
     provider::Keys,
-    Errno,
     MrLimits,
     MrRequest,
-    Refusal,
     RemotePiece, //
 };
 use rdma::{

@@ -18,10 +18,10 @@ use crate::{
             Instance, //
         },
         mr::{
-            later,
-            pending::settle, //
+            close::close_pending,
+            enable::enable_pending, //
         },
-        opening,
+        obj,
         pending_regs::PendingRegs, //
     },
     prelude::*,
@@ -139,8 +139,8 @@ unsafe fn make(
         caps,
         auth_key,
         keys,
-        unsettled: PendingRegs::new(settle)?,
-        later: PendingRegs::new(later::settle)?,
+        unsettled: PendingRegs::new(enable_pending)?,
+        later: PendingRegs::new(close_pending)?,
         eq: SetOnce::new(),
     };
     Ok((c, body))
@@ -162,7 +162,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `domain` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     let ret = unsafe {
-        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
+        obj::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
             make(
                 fabric,
                 info_ref(info)?,

@@ -16,13 +16,13 @@ use crate::{
             Binds,
             Other, //
         },
+        children::Place,
         closing::slots,
         cntr,
         cq,
         ep,
         eq::EqBody,
         ext,
-        fid::Class,
         mr::reg::{
             reg,
             regattr,
@@ -30,8 +30,10 @@ use crate::{
             regsgl,
             regv, //
         },
-        obj::Object,
-        place::Place, //
+        obj::{
+            Class,
+            Object, //
+        }, //
     },
     post::op::AtomicForm,
     prelude::*,

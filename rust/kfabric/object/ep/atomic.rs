@@ -27,22 +27,14 @@ use crate::{
             AtomicKind, //
         }, //
     },
+    prelude::*,
     region::cpu_memory::{
         AtomicOp,
         WORD, //
     },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal,
-        table::Table, //
-    }, //
+    support::table::Table, //
 };
 use core::ptr;
-use kernel::ffi::{
-    c_int,
-    c_void, //
-};
 use kfi_bindings::{
     kfi_addr_t,
     kfi_datatype,

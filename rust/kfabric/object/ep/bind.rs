@@ -4,8 +4,8 @@
 
 use super::{
     msg::{
-        EpPhase, //
-        Msg,
+        EpPhase,
+        Msg, //
     },
     srx::SrxBody,
     EndpointBody,
@@ -19,16 +19,12 @@ use crate::{
         },
         cntr::CounterBody,
         cq::{
-            CqBinding, //
-            CqBody,
+            CqBinding,
+            CqBody, //
         },
         eq::EqBody, //
     },
-    support::{
-        errno::Errno,
-        num::widen_u32,
-        refusal::Refusal, //
-    }, //
+    prelude::*, //
 };
 use kernel::sync::SetOnce;
 use kfi_bindings as c;

@@ -10,12 +10,9 @@ use super::{
 };
 use crate::{
     object::obj::Obj,
+    prelude::*,
     support::{
-        errno::Errno,
-        refusal::{
-            no_flags,
-            Refusal, //
-        },
+        refusal::no_flags,
         sockaddr,
         table::{
             OpsSlot,
@@ -26,10 +23,6 @@ use crate::{
 use core::{
     net::SocketAddr,
     slice, //
-};
-use kernel::ffi::{
-    c_int,
-    c_void, //
 };
 use kfi_bindings::{
     kfi_ops_cm,

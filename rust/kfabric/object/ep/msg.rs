@@ -8,13 +8,14 @@ use super::srx::BoundSrx;
 use crate::{
     object::{
         cq::CqBinding,
-        endpoint_mrs::EndpointMrs, //
+        endpoint_mrs::EndpointMrs,
         eq::{
             BoundEq,
             Writer, //
         },
-        info::InfoChain,
+        info::InfoChain, //
     },
+    prelude::*,
     provider::{
         cm::{
             Bounds,
@@ -27,26 +28,16 @@ use crate::{
             MsgEpOps,
             MsgLimits, //
         }, //
-    },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
     }, //
 };
 use core::net::SocketAddr;
 use kernel::{
-    ffi::c_void,
     new_mutex,
-    prelude::*,
     sync::{
         atomic::{
             Acquire,
-            Atomic,
-            Full,
-            Relaxed, //
+            Full, //
         },
-        Arc,
         Mutex,
         MutexGuard,
         SetOnce, //

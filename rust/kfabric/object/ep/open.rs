@@ -22,13 +22,14 @@ use super::{
 use crate::{
     object::{
         domain::DomainObject,
-        endpoint_mrs::EndpointMrs, //
+        endpoint_mrs::EndpointMrs,
         info::info_ref,
         mr::close::take_down,
-        opening,
-        pep::requests,
+        obj,
+        pep::requests, //
     },
     post::op::PostFlags,
+    prelude::*,
     provider::{
         cm::ConnEvents,
         ep::EpCore,
@@ -41,9 +42,6 @@ use crate::{
     region::limits::AuthKey,
     support::{
         c_ref::c_ref,
-        errno::Errno,
-        num::widen,
-        refusal::Refusal,
         sockaddr,
         table::NO_SUCH_CALL, //
     }, //
@@ -51,14 +49,6 @@ use crate::{
 use core::{
     net::SocketAddr,
     ptr, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_ep_type_KFI_EP_MSG as EP_MSG,
@@ -158,7 +148,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `ep` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), ep, |domain, ep| {
+        obj::open(domain.cast(), ep, |domain, ep| {
             make(domain, info, ep, context)
         })
     }
@@ -337,7 +327,7 @@ pub(crate) unsafe extern "C" fn open_srx(
     // SAFETY: `domain` is null or open, and begins with its fid. `srx` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), srx, |domain, _| {
+        obj::open(domain.cast(), srx, |domain, _| {
             make_srx(domain, c_ref(attr), context)
         })
     }

@@ -8,8 +8,8 @@
 
 use super::{
     msg::{
-        EpPhase, //
-        Msg,
+        EpPhase,
+        Msg, //
     },
     posting::Target,
     EndpointBody,
@@ -19,32 +19,23 @@ use super::{
 use crate::{
     object::{
         binding::bind,
+        children::Place,
         closing::slots,
-        fid::Class,
-        obj::Object,
-        place::Place, //
+        obj::{
+            Class,
+            Object, //
+        }, //
     },
+    prelude::*,
     provider::cq::Context,
     support::{
-        errno::Errno,
-        num::{
-            signed_size,
-            widen_u32, //
-        },
-        refusal::Refusal,
+        num::signed_size,
         table::{
             unserved,
             OpsSlot,
             Table, //
         }, //
     }, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    sync::atomic::Relaxed, //
 };
 use kfi_bindings::{
     kfi_ops,

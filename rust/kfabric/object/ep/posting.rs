@@ -32,11 +32,12 @@ use crate::{
         LocalMemory,
         TransferRequest, //
     },
+    prelude::*,
     provider::{
         cntr::CntrCore,
         cq::{
-            Context, //
-            CqEntry,
+            Context,
+            CqEntry, //
         },
         msg_ep::{
             MsgLimits,
@@ -55,18 +56,9 @@ use crate::{
         }, //
     },
     support::{
-        errno::Errno,
-        num::{
-            signed_size,
-            widen, //
-        },
-        refusal::Refusal,
+        num::signed_size,
         table::NO_SUCH_CALL, //
     }, //
-};
-use kernel::{
-    ffi::c_void,
-    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_rma_iov,

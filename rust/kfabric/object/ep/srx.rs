@@ -16,7 +16,9 @@ use crate::{
             Other, //
         },
         children::{
+            Child,
             Children,
+            Place,
             Share, //
         },
         closing::{
@@ -25,39 +27,28 @@ use crate::{
         },
         cntr::CounterBody,
         cq::{
-            CqBinding, //
-            CqBody,
+            CqBinding,
+            CqBody, //
         },
         domain::DomainBody,
-        fid::Class,
         obj::{
+            Class,
             Obj,
             Object, //
-        },
-        place::{
-            Child,
-            Place, //
         }, //
     },
+    prelude::*,
     provider::{
         cntr::CntrCore,
         msg_ep::{
             MsgLimits,
             Srx, //
         }, //
-    },
-    support::{
-        errno::Errno,
-        num::widen_u32,
-        refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
 use kernel::{
     new_mutex,
-    prelude::*,
     sync::{
-        Arc,
         Mutex,
         SetOnce, //
     }, //

@@ -21,11 +21,9 @@ use crate::{
         },
         remote::MAX_REMOTE, //
     },
+    prelude::*,
     support::{
         c_ref::c_ref,
-        errno::Errno,
-        num::widen,
-        refusal::Refusal,
         table::Table, //
     }, //
 };
@@ -33,7 +31,6 @@ use core::{
     ptr,
     slice, //
 };
-use kernel::ffi::c_void;
 use kfi_bindings::{
     bio_vec,
     kfi_addr_t,

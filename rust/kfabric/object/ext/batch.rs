@@ -9,29 +9,19 @@ use crate::{
         domain::DomainObject,
         mr::{
             close,
-            later,
             many::{
                 self,
                 Answers, //
             }, //
         }, //
     },
+    prelude::*,
     support::{
-        errno::Errno,
-        num::{
-            c_str,
-            widen_u32, //
-        },
-        refusal::Refusal,
-        table::Table,
-        task::NoIo, //
+        num::c_str,
+        table::Table, //
     }, //
 };
 use core::slice;
-use kernel::{
-    ffi::c_int,
-    str::CStr, //
-};
 use kfi_bindings::{
     kfi_batch_ops,
     kfi_closing,
@@ -128,7 +118,7 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
 /// - `closing` is valid, with `done` set, until the core calls `done`.
 unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
     // SAFETY: `mr` is null or open and unused by others. `closing` stays valid until the core calls `done`.
-    unsafe { later::close_later(mr, closing) };
+    unsafe { close::close_later(mr, closing) };
 }
 
 /// Closes a region if that needs no wait: the `close_now` slot. Any context.

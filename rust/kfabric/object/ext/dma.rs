@@ -6,22 +6,14 @@
 
 use crate::{
     object::domain::DomainObject,
+    prelude::*,
     provider::{
         Dma,
         RawSgl, //
     },
-    support::{
-        errno::Errno,
-        refusal::Refusal,
-        table::Table,
-        task::NoIo, //
-    }, //
+    support::table::Table, //
 };
-use kernel::{
-    dma::DataDirection,
-    ffi::c_int,
-    str::CStr, //
-};
+use kernel::dma::DataDirection;
 use kfi_bindings::{
     dma_data_direction,
     kfi_dma_ops,

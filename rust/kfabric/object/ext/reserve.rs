@@ -9,7 +9,7 @@
 use crate::{
     object::{
         domain::DomainObject,
-        mr::parts::Reserve, //
+        mr::open::Reserve, //
     },
     prelude::*,
     support::{

@@ -14,9 +14,11 @@ use crate::{
         children::Children,
         domain,
         eq,
-        fid::ClassTable,
         instances::Instance,
-        opening,
+        obj::{
+            self,
+            ClassTable, //
+        },
         pep, //
     },
     prelude::*,
@@ -82,7 +84,7 @@ fn new(
         children: Children::new(),
         child_list: Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     };
-    Ok(opening::give(object, c, body, ()))
+    Ok(obj::give(object, c, body, ()))
 }
 
 /// The slots that open objects in a fabric.

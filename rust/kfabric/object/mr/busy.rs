@@ -13,22 +13,17 @@ use super::{
 };
 use crate::{
     object::endpoint_mrs::EndpointMrs,
+    prelude::*,
     provider::{
         cntr::CntrCore,
         ProviderMr, //
     },
     support::{
         cache::MrExtBox,
-        errno::Errno,
-        irqlock::IrqGuard,
-        refusal::Refusal, //
+        irqlock::IrqGuard, //
     }, //
 };
 use core::mem;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfi_bindings::kvec;
 
 /// A region's provider part and list, held until this is dropped. Any context.

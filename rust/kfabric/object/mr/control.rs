@@ -1,40 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `kfi_control()` on a region.
+//!
+//! C header: [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
+//!
+//! A region of one segment can be refreshed by its start and length ([`DescEntry`]). Only a region of several segments
+//! keeps their addresses.
 
 use super::{
-    enable,
+    enable::{
+        enable_later,
+        finish, //
+    },
     mr_ext::MrExt,
-    pending,
-    ranges,
-    rawkey::RawAttr,
     reference::MrRef,
     MrObject, //
 };
 use crate::{
+    object::descs::DescEntry,
+    prelude::*,
     region::{
+        rawkey::{
+            self,
+            RemotePiece, //
+        },
         request::MrRequest,
-        segment_list::SegmentList, //
+        segment_list::SegmentList,
+        shape::AddrRange, //
     },
-    support::{
-        errno::Errno,
-        num::widen_u32,
-        refusal::Refusal,
-        task::NoIo, //
-    }, //
+    support::refusal::no_flags, //
 };
 use core::{
-    ptr::NonNull,
+    ptr::without_provenance_mut,
     slice, //
-};
-use kernel::ffi::{
-    c_int,
-    c_void, //
 };
 use kfi_bindings::{
     kfi_iov_type_KFI_KVEC as KVEC,
     kfi_mr_modify,
+    kfi_mr_raw_attr,
     kfid,
+    kvec,
     KFI_ENABLE,
     KFI_GET_RAW_MR,
     KFI_MORE,
@@ -66,10 +71,10 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
         .with(|inner| inner.begin().map(|()| inner.told))?;
     match told {
         true => {
-            pending::leave(object);
+            enable_later(object);
             Ok(0)
         }
-        false => Ok(enable::finish(object, flags & MORE != 0)),
+        false => Ok(finish(object, flags & MORE != 0)),
     }
 }
 
@@ -109,7 +114,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     let limits = &mr.parent().mr_limits;
     limits.refresh?;
     let mut held = mr.hold_enabled()?;
-    let one = ranges::one(&mr.local);
+    let one = range(&mr.local);
     let ranges = match (&one, held.list.as_slice()) {
         (Some(one), _) => slice::from_ref(one),
         (None, []) => {
@@ -133,7 +138,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     if !(parts.is_null() && attr.iov_count == 0) {
         // SAFETY: The list is null or has `iov_count` entries, as the caller promises.
         let parts = unsafe { SegmentList::from_raw(parts, attr.iov_count) }?;
-        ranges::contain(ranges, &parts)?;
+        check_within(ranges, &parts)?;
     }
     let request = MrRequest::again(ranges, mr.local.access, limits)?;
     held.mr
@@ -158,4 +163,141 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     let attr = unsafe { RawAttr::from_raw(arg) }?;
     let held = mr.hold_enabled()?;
     attr.put(&held.mr.as_ref().ok_or(Errno::EOPBADSTATE)?.pieces()?)
+}
+
+/// The argument of `KFI_GET_RAW_MR`, where the raw key of a region goes.
+///
+/// # Invariants
+///
+/// `raw_key` has space for `room` bytes, if `room` is not 0.
+struct RawAttr<'a> {
+    base_addr: &'a mut u64,
+    raw_key: *mut u8,
+    room: usize,
+    size: &'a mut usize,
+}
+
+impl RawAttr<'_> {
+    /// Takes it from C.
+    ///
+    /// # Safety
+    ///
+    /// As the C API demands: `arg` is null or a `struct kfi_mr_raw_attr`, and its pointers are null
+    /// or valid, until this is dropped.
+    unsafe fn from_raw(arg: *mut c_void) -> Result<Self, Refusal> {
+        // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`, as the caller promises.
+        let attr = unsafe { arg.cast::<kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
+        no_flags(attr.flags)?;
+        // SAFETY: The pointers in `attr` are null or valid until this is dropped, as the caller
+        // promises.
+        let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
+        let (size, base_addr) = (size.ok_or(Refusal::NULL)?, base_addr.ok_or(Refusal::NULL)?);
+        if *size != 0 && attr.raw_key.is_null() {
+            return Err(Refusal::NULL);
+        }
+        // INVARIANT: `raw_key` has `*size` bytes unless that is 0, as the caller promises.
+        Ok(Self {
+            base_addr,
+            raw_key: attr.raw_key,
+            room: *size,
+            size,
+        })
+    }
+
+    /// Writes the raw key of a region of these pieces, and its base address, which is that of the first. Sleeps.
+    fn put(self, pieces: &[RemotePiece]) -> Result<(), Refusal> {
+        *self.size = rawkey::raw_key_size(pieces.len());
+        if self.room < *self.size {
+            let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
+            return Err(refusal.value(widen(*self.size)));
+        }
+        let raw = rawkey::encode(pieces)?;
+        *self.base_addr = pieces.first().map_or(0, |first| first.base);
+        // SAFETY: By the invariant; that there is enough room was just checked.
+        unsafe {
+            self.raw_key
+                .copy_from_nonoverlapping(raw.as_ptr(), raw.len())
+        };
+        Ok(())
+    }
+}
+
+/// Returns the range of a region of one segment.
+fn range(local: &DescEntry) -> Option<kvec> {
+    Some(kvec {
+        iov_base: without_provenance_mut(usize::try_from(local.start()?).ok()?),
+        iov_len: usize::try_from(local.len).ok()?,
+    })
+}
+
+/// Checks that each part lies within one of the ranges.
+fn check_within(ranges: &[kvec], parts: &SegmentList<'_, kvec>) -> Result<(), Refusal> {
+    for (index, part) in parts.entries(usize::MAX).iter().enumerate() {
+        let part = span(part).map_err(|e| e.at(index))?;
+        let holds = |range: &kvec| {
+            span(range)
+                .is_ok_and(|range| range.start() <= part.start() && part.end() <= range.end())
+        };
+        if !ranges.iter().any(holds) {
+            let refusal = Refusal::new(Errno::EINVAL, c"not within what was registered");
+            return Err(refusal.at(index).value(part.start()));
+        }
+    }
+    Ok(())
+}
+
+fn span(kvec: &kvec) -> Result<AddrRange, Refusal> {
+    AddrRange::new(widen(kvec.iov_base.addr()), widen(kvec.iov_len))
+}
+
+#[kernel::macros::kunit_tests(kfabric_mr_ranges)]
+mod tests {
+    use super::*;
+    use crate::region::{
+        access::Access,
+        source::Source, //
+    };
+
+    fn at(base: usize, len: usize) -> kvec {
+        kvec {
+            iov_base: without_provenance_mut(base),
+            iov_len: len,
+        }
+    }
+
+    fn contained(ranges: &[kvec], part: kvec) -> bool {
+        match &Source::kvecs(slice::from_ref(&part)) {
+            Source::Kvec(list) => check_within(ranges, list).is_ok(),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn parts_lie_within_one_range() {
+        let list = [at(0x1000, 0x100), at(0x5000, 0x2000)];
+        for good in [at(0x1000, 0x100), at(0x10ff, 1), at(0x5001, 0x1fff)] {
+            assert!(contained(&list, good));
+        }
+        for bad in [
+            at(0xfff, 2),
+            at(0x10ff, 2),
+            at(0x4fff, 1),
+            at(0x5000, 0x2001),
+            at(0x1000, 0),
+            at(usize::MAX, 2),
+        ] {
+            assert!(!contained(&list, bad));
+        }
+        assert!(!contained(&[], at(0x1000, 1)));
+    }
+
+    #[test]
+    fn one_range_needs_no_list() -> Result {
+        let region = DescEntry::new(0x1000, 0x100, Access::SEND);
+        let range = super::range(&region).ok_or(EINVAL)?;
+        assert!(contained(&[range], at(0x1000, 0x100)));
+        assert!(!contained(&[range], at(0x1000, 0x101)) && !contained(&[range], at(0xfff, 1)));
+        assert!(super::range(&DescEntry::new(0, 0x100, Access::SEND)).is_none());
+        Ok(())
+    }
 }

@@ -5,19 +5,23 @@
 //! All are created disabled. A task that enables one takes the provider's part out, enables that
 //! without any lock, and puts it back. It does that under the region's lock, or before anybody else
 //! could know of the region.
+//!
+//! A work item of the core takes all regions that are left to it by then. These wait for the device together.
 
 use super::{
+    many::MAX_TOGETHER,
     mr_ext::Said,
-    public::{
-        Found,
-        Public, //
-    },
     reference::MrRef,
     Inner,
-    MrObject, //
+    MrObject,
+    Public, //
 };
 use crate::{
-    object::eq::Unread,
+    object::{
+        eq::Unread,
+        pending_regs::PendingRegs, //
+    },
+    prelude::*,
     provider::{
         BatchEntry,
         Bindings,
@@ -25,15 +29,16 @@ use crate::{
         ProviderMr, //
     },
     support::{
-        errno::Errno,
-        refusal::Refusal, //
+        cache::ListVec,
+        vec::PushReserved,
+        workqueue, //
     }, //
 };
 use core::{
     mem,
-    ptr::NonNull, //
+    ptr::null_mut, //
 };
-use kernel::prelude::*;
+use kernel::alloc::AllocError;
 use kfi_bindings::{
     kfid,
     KFI_MR_COMPLETE, //
@@ -50,7 +55,7 @@ pub(super) fn finish(object: MrRef, more: bool) -> c_int {
 }
 
 /// Ends enabling a region, as the second half of [`finish`]. Any context.
-pub(super) fn conclude(object: MrRef, ended: EnableOutcome) -> c_int {
+fn conclude(object: MrRef, ended: EnableOutcome) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, ended);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
@@ -67,7 +72,7 @@ pub(super) fn conclude(object: MrRef, ended: EnableOutcome) -> c_int {
 }
 
 /// A region that is being enabled, in the hands of who does it.
-pub(super) struct Pending {
+struct Pending {
     mr: Option<ProviderMr>,
     bindings: Bindings,
     /// The result, once enabling has been tried.
@@ -75,14 +80,14 @@ pub(super) struct Pending {
 }
 
 /// How that has ended.
-pub(super) struct EnableOutcome {
+struct EnableOutcome {
     mr: Option<ProviderMr>,
     enabled: Result<Keys, Refusal>,
 }
 
 impl Pending {
     /// Returns the entry for a provider that enables several regions together.
-    pub(super) fn entry(&mut self) -> Option<BatchEntry<'_, Keys>> {
+    fn entry(&mut self) -> Option<BatchEntry<'_, Keys>> {
         Some(BatchEntry {
             mr: &mut **self.mr.as_mut()?,
             bindings: &self.bindings,
@@ -91,7 +96,7 @@ impl Pending {
     }
 
     /// Ends the attempt, and returns its result.
-    pub(super) fn ended(self) -> EnableOutcome {
+    fn ended(self) -> EnableOutcome {
         let not_there = Refusal::new(Errno::EIO, c"the region is not there");
         EnableOutcome {
             mr: self.mr,
@@ -100,7 +105,7 @@ impl Pending {
     }
 
     /// Enables the device's part. May sleep as [`MrOps::enable`](crate::provider::MrOps::enable) does.
-    pub(super) fn enable(mut self) -> EnableOutcome {
+    fn enable(mut self) -> EnableOutcome {
         self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
         self.ended()
     }
@@ -108,7 +113,7 @@ impl Pending {
 
 impl Inner {
     /// Takes out what is needed to enable a region that is pending.
-    pub(super) fn take_pending(&mut self, more: bool) -> Pending {
+    fn take_pending(&mut self, more: bool) -> Pending {
         Pending {
             mr: self.mr.take(),
             bindings: self
@@ -148,10 +153,10 @@ impl Inner {
 impl MrObject {
     /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
     /// lock is given up. Any context.
-    pub(super) fn settle(&self, inner: &mut Inner, ended: EnableOutcome) -> Result<(), Refusal> {
+    fn settle(&self, inner: &mut Inner, ended: EnableOutcome) -> Result<(), Refusal> {
         let done = inner.end(ended).map(|keys| {
             self.publish(Public::new(self.parent(), Some(&keys)));
-            self.reveal(Found::new(&keys));
+            self.reveal(&keys);
             self.tie(inner);
         });
         if inner.awaited {
@@ -183,4 +188,111 @@ impl MrObject {
             Err(refusal) => eq.fail(fid, context, *refusal),
         }
     }
+
+    /// Notes the region that was left before this one, and returns the former one. Any context.
+    fn set_before(&self, before: *mut MrObject) -> *mut MrObject {
+        self.inner.with(|inner| match &mut inner.rare {
+            Some(rare) => mem::replace(rare.as_mut().project().before, before.cast()).cast(),
+            None => null_mut(),
+        })
+    }
+}
+
+/// Leaves a pending region, that an event queue tells of, to the core's workqueue. Any context.
+///
+/// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
+pub(super) fn enable_later(object: MrRef) {
+    let Some(queue) = workqueue::registrations() else {
+        finish(object, false);
+        return;
+    };
+    let unsettled = object.parent().unsettled.clone();
+    let object = object.into_raw();
+    unsettled.put(object.cast(), |last| {
+        // SAFETY: The reference that it was made of is the list's in a moment.
+        unsafe { &*object }.set_before(last.cast());
+    });
+    // Already queued is as good.
+    let _ = queue.enqueue(unsettled);
+}
+
+/// Takes all that are left, in the order in which they came.
+fn take(unsettled: &PendingRegs) -> Left {
+    let mut next = unsettled.take().cast::<MrObject>();
+    let (mut first, mut count) = (null_mut(), 0);
+    while let Some(here) = NonNull::new(next) {
+        // SAFETY: Only regions are put in, by `enable_later`, each with a reference, which is ours now.
+        next = unsafe { here.as_ref() }.set_before(first);
+        first = here.as_ptr();
+        count += 1;
+    }
+    // INVARIANT: This list has all regions of the old one, in reverse order.
+    Left { first, count }
+}
+
+/// Regions that were left to the workqueue.
+///
+/// # Invariants
+///
+/// `first` is null, or the first of a list of `count` regions that `before` leads through to the last;
+/// of each, this has a reference.
+struct Left {
+    first: *mut MrObject,
+    count: usize,
+}
+
+impl Iterator for Left {
+    type Item = MrRef;
+
+    fn next(&mut self) -> Option<MrRef> {
+        let first = NonNull::new(self.first)?;
+        // SAFETY: By the invariant this has a reference, which is given away, once.
+        let first = unsafe { MrRef::from_raw(first) };
+        // INVARIANT: One less.
+        self.first = first.set_before(null_mut());
+        self.count = self.count.saturating_sub(1);
+        Some(first)
+    }
+}
+
+/// Enables all that are left by now; their event queues tell. Sleeps.
+pub(crate) fn enable_pending(unsettled: &PendingRegs) {
+    let mut left = take(unsettled);
+    while left.count > 1 {
+        if together(&mut left).is_err() {
+            break;
+        }
+    }
+    for object in left {
+        finish(object, false);
+    }
+}
+
+/// Enables some of several, which wait for the device together. Sleeps. After an error they are still
+/// to be enabled.
+fn together(left: &mut Left) -> Result<(), AllocError> {
+    let count = left.count.min(MAX_TOGETHER);
+    let mut some = ListVec::with_capacity(count, GFP_KERNEL)?;
+    let mut enabling = ListVec::with_capacity(count, GFP_KERNEL)?;
+    for object in left.take(count) {
+        let pending = object.inner.with(|inner| inner.take_pending(false));
+        some.push_reserved((object, pending));
+    }
+    // While it is pending, its domain is open.
+    let first = some
+        .first()
+        .map(|(object, _): &(MrRef, Pending)| object.clone());
+    for (_, pending) in &mut some {
+        if let Some(one) = pending.entry() {
+            enabling.push_reserved(one);
+        }
+    }
+    if let Some(first) = first {
+        first.parent().provider().enable_many(&mut enabling);
+    }
+    drop(enabling);
+    for (object, pending) in some {
+        conclude(object, pending.ended());
+    }
+    Ok(())
 }

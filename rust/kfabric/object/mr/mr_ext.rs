@@ -9,40 +9,31 @@
 //! - Its provider keeps memory.
 //! - It is reserved, and may become any of these.
 
-use super::{
-    bind_slots::BindSlots,
-    ranges, //
-};
+use super::bind::BindSlots;
 use crate::{
     object::{
         domain::DomainObject,
         endpoint_mrs::{
             EndpointMrLink,
             EndpointMrs, //
-        }, //
-        eq::Unread,
+        },
+        eq::Unread, //
     },
+    prelude::*,
     provider::cntr::CntrCore,
     region::{
         lease::Lease,
-        request::MrRequest, //
+        request::MrRequest,
+        source::Source, //
     },
-    support::{
-        cache::{
-            MrExtBox,
-            RARE_SIZE, //
-        },
-        refusal::Refusal, //
+    support::cache::{
+        MrExtBox,
+        RARE_SIZE, //
     }, //
 };
 use core::{
     mem,
     ptr::null_mut, //
-};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
 };
 use kfi_bindings::kvec;
 
@@ -120,7 +111,7 @@ impl MrExt {
         told: bool,
     ) -> Result<(), Refusal> {
         let bonds = BindSlots::of(domain, request);
-        let list = ranges::to_keep(domain, request);
+        let list = list_to_keep(domain, request);
         let leases = domain.mr_limits.leases;
         if rare.is_none() && (told || leases || bonds.is_missing() || !list.is_empty()) {
             *rare = Some(Self::with_capacity(0)?);
@@ -153,5 +144,17 @@ impl MrExt {
         *this.bonds = BindSlots::NONE;
         *this.said = Said::Nothing;
         this.list.clear();
+    }
+}
+
+/// Returns the list of a valid request, if it has several segments and its region can be refreshed.
+#[inline]
+fn list_to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec] {
+    match request.source() {
+        Source::Kvec(list) if domain.mr_limits.refresh.is_ok() => match list.entries(usize::MAX) {
+            [_] => &[],
+            list => list,
+        },
+        _ => &[],
     }
 }

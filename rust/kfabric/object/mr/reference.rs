@@ -6,24 +6,25 @@ use super::{
     mr_ext::MrExt,
     MrObject, //
 };
-use crate::support::{
-    cache::{
-        MrExtBox, //
-        ObjectBox,
-    },
-    irqlock::IrqLock, //
+use crate::{
+    prelude::*,
+    support::{
+        cache::{
+            MrExtBox,
+            ObjectBox, //
+        },
+        irqlock::IrqLock, //
+    }, //
 };
 use core::{
     mem::{
         self,
         MaybeUninit, //
     },
-    ops::Deref,
-    ptr::NonNull, //
+    ops::Deref, //
 };
 use kernel::{
     alloc::AllocError,
-    prelude::*,
     sync::Refcount, //
 };
 use kfi_bindings::{

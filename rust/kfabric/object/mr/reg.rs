@@ -8,11 +8,12 @@ use super::open::open;
 use crate::{
     object::{
         domain::DomainObject,
-        opening::{
+        obj::{
             self,
             Out, //
         }, //
     },
+    prelude::*,
     region::{
         limits::{
             AuthKey,
@@ -24,19 +25,9 @@ use crate::{
         },
         segment_list::SegmentList,
         source::Source, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
     }, //
 };
 use core::ptr;
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    }, //
-};
 use kfi_bindings::{
     bio_vec,
     kfi_iov_type_KFI_BVEC as BVEC,
@@ -71,7 +62,7 @@ unsafe fn register<'a>(
         Ok(())
     };
     // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
-    unsafe { opening::call(fid, mr, register) }
+    unsafe { obj::call(fid, mr, register) }
 }
 
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for

@@ -1,18 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Unit tests of runs: random lists, beside what is found page by page.
+//! Unit tests of scatterlists that can be handed on.
 
-mod plain;
-#[cfg(CONFIG_KUNIT = "y")]
-mod slow;
+use super::*;
+use crate::region::access::Access;
+use kernel::page::PAGE_SIZE;
+use kfi_bindings::{
+    bio_vec,
+    kvec, //
+};
+
+const PAGE: u64 = widen(PAGE_SIZE);
+
+/// The mark of a scatterlist's last entry.
+const END: usize = 2;
+
+/// Returns the page frame of a kernel address.
+fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
+    let mut frame = 0;
+    let at = core::ptr::without_provenance(usize::try_from(addr).unwrap_or(0));
+    // SAFETY: The helper takes any address and reads page tables only.
+    if unsafe { kfi_bindings::kfi_helper_virt_pfn(at, &mut frame) } {
+        Ok(frame)
+    } else {
+        let refusal = Refusal::new(Errno::EFAULT, c"no memory that may be registered");
+        Err(refusal.at(index).value(addr))
+    }
+}
+
+/// The memory that a walk finds: the bytes that may be registered, joined, and the reason why the
+/// walk ended.
+#[derive(Default, PartialEq, Debug)]
+struct Found {
+    runs: KVVec<(u64, u64)>,
+    end: Option<Refusal>,
+}
+
+impl Found {
+    fn add(&mut self, phys: u64, len: u64) -> Result {
+        match self.runs.last_mut() {
+            Some((start, bytes)) if *start + *bytes == phys => *bytes += len,
+            _ => self.runs.push((phys, len), GFP_KERNEL)?,
+        }
+        Ok(())
+    }
+
+    fn refused(mut self, refusal: Refusal) -> Self {
+        self.end = Some(refusal);
+        self
+    }
+}
+
+/// Returns a use of memory: peers read it.
+fn reads() -> Result<PageUse> {
+    let access = Access::parse(Access::REMOTE_READ.bits())?;
+    Ok(PageUse::new(access, false))
+}
+
+/// Finds memory one page at a time.
+fn page_by_page(
+    found: &mut Found,
+    index: usize,
+    (mut at, mut left): (u64, u64),
+    frame: impl Fn(u64) -> Result<u64, Refusal>,
+) -> Result<Result<(), Refusal>> {
+    while left > 0 {
+        let here = left.min(PAGE - at % PAGE);
+        let checked = frame(at).and_then(|frame| {
+            // SAFETY: Any page frame may be asked about.
+            let refused = unsafe { kfi_bindings::kfi_helper_check_page(frame, false, false) };
+            match refused {
+                NONE => Ok(frame),
+                _ => Err(refusal(refused).at(index).value(at)),
+            }
+        });
+        match checked {
+            Ok(frame) => found.add(frame * PAGE + at % PAGE, here)?,
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+        (at, left) = (at.wrapping_add(here), left - here);
+    }
+    Ok(Ok(()))
+}
+
+/// Finds the memory of a list of buffers.
+fn slow_kvecs(list: &[kvec]) -> Result<Found> {
+    let mut found = Found::default();
+    for (index, kvec) in list.iter().enumerate() {
+        let refuse = |why, value| Refusal::new(Errno::EFAULT, why).at(index).value(value);
+        let base = widen(kvec.iov_base.addr());
+        if base == 0 {
+            return Ok(found.refused(refuse(c"address is NULL", 0)));
+        }
+        // SAFETY: Any addresses may be asked about.
+        if unsafe { kfi_bindings::kfi_helper_on_stack(kvec.iov_base, kvec.iov_len) } {
+            return Ok(found.refused(refuse(c"memory of the caller's stack", base)));
+        }
+        let frame = |at| frame_at(index, at);
+        let span = (base, widen(kvec.iov_len));
+        if let Err(refusal) = page_by_page(&mut found, index, span, frame)? {
+            return Ok(found.refused(refusal));
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the memory of pages.
+fn slow_bvecs(list: &[bio_vec]) -> Result<Found> {
+    let mut found = Found::default();
+    for (index, bvec) in list.iter().enumerate() {
+        let mut frame = 0;
+        // SAFETY: A bad page is found out without being read.
+        if !unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) } {
+            let refusal = Refusal::new(Errno::EFAULT, c"no page of this machine").at(index);
+            return Ok(found.refused(refusal.value(widen(bvec.bv_page.addr()))));
+        }
+        let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
+        let span = (start, u64::from(bvec.bv_len));
+        let checked = page_by_page(&mut found, index, span, |at| Ok(at / PAGE))?;
+        if let Err(refusal) = checked {
+            return Ok(found.refused(refusal));
+        }
+    }
+    Ok(found)
+}
 
 #[kernel::macros::kunit_tests(kfabric_memory)]
 mod tests {
-    use super::slow::*;
+    use super::*;
     use crate::{
         region::{
             access::Access,
-            extents::*,
             limits::{
                 AuthKey,
                 MrLimits, //
@@ -344,5 +463,83 @@ mod tests {
             Source::Bvec(list) => list.entries(usize::MAX).iter(),
             _ => [].iter(),
         }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_plain_list)]
+mod plain_list_tests {
+    use super::*;
+    use crate::{
+        region::{
+            segment_list::SegmentList, //
+        },
+        support::random::Prng, //
+    };
+    use kernel::page::PAGE_SIZE;
+    use kfi_bindings::{
+        bio_vec,
+        scatterlist, //
+    };
+
+    fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
+        // SAFETY: The slice has `len()` entries, and stays as it is.
+        let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
+        Ok(source.plain_list().is_some())
+    }
+
+    /// Checks that a scatterlist of pages can be handed on, however many they are, if no two are
+    /// neighbours. It can't if two are, if one is shorter, or if the last entry isn't marked as the
+    /// last.
+    #[test]
+    fn plain_lists() -> Result {
+        const ORDER: u32 = 7;
+        let mut rng = Prng::new("kfabric_plain_list.plain_lists");
+        // SAFETY: May be called with any order; the pages are freed below.
+        let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, ORDER) };
+        if row.is_null() {
+            return Err(ENOMEM);
+        }
+        let result = (|| {
+            let mut sgl = KVec::new();
+            // Every other one, from behind.
+            for page in (0..1_usize << ORDER).rev().step_by(2) {
+                let bvec = bio_vec {
+                    bv_page: row.wrapping_add(page).cast(),
+                    bv_offset: 0,
+                    bv_len: u32::try_from(PAGE_SIZE)?,
+                };
+                let mut frame = 0;
+                // SAFETY: `bvec` is valid. The helper finds a bad page without reading it.
+                assert!(unsafe { kfi_bindings::kfi_helper_bvec_pfn(&bvec, &mut frame) });
+                // SAFETY: Any address may be asked for.
+                let at = unsafe { kfi_bindings::kfi_helper_linear_address(frame * PAGE) };
+                let entry = scatterlist {
+                    dma_address: widen(at.addr()),
+                    dma_length: bvec.bv_len,
+                    ..Default::default()
+                };
+                sgl.push(entry, GFP_KERNEL)?;
+                assert!(!is_plain_list(&sgl)?);
+                let last = sgl.len() - 1;
+                let with = |sgl: &mut [scatterlist], which, change: fn(&mut scatterlist)| {
+                    sgl.get_mut(which).map(change).ok_or(EINVAL)
+                };
+                with(&mut sgl, last, |last| last.page_link = END)?;
+                assert!(is_plain_list(&sgl)?);
+                let some = rng.index(sgl.len());
+                with(&mut sgl, some, |some| some.dma_length -= 1)?;
+                assert!(!is_plain_list(&sgl)?);
+                with(&mut sgl, some, |some| some.dma_length += 1)?;
+                // The second one is behind the first.
+                with(&mut sgl, 0, |first| first.dma_address -= 3 * PAGE)?;
+                assert_eq!(is_plain_list(&sgl)?, last == 0);
+                with(&mut sgl, 0, |first| first.dma_address += 3 * PAGE)?;
+                with(&mut sgl, last, |last| last.page_link = 0)?;
+            }
+            Ok(())
+        })();
+        // SAFETY: Allocated with this order, and used no more.
+        unsafe { kernel::bindings::__free_pages(row, ORDER) };
+        result
     }
 }

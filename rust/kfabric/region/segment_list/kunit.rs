@@ -14,7 +14,6 @@ mod tests {
         },
         support::random::Prng, //
     };
-    use kernel::prelude::*;
     use kfi_bindings::scatterlist;
 
     /// The result for a list: length, pages, gap, number of segments; or the refusal.
