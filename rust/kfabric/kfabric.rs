@@ -41,17 +41,13 @@ pub use crate::{
             LocalRules,
             MAX_INJECT, //
         },
-        op::{
-            Atomics,
-            Op,
-            PostFlags, //
-        },
-        remote::{
-            RemoteMemory,
-            MAX_REMOTE, //
-        },
+        Atomics,
         LocalMemory,
+        Op,
+        PostFlags,
+        RemoteMemory,
         TransferRequest, //
+        MAX_REMOTE,
     },
     provider::{
         cntr::CntrCore,

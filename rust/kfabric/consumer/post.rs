@@ -21,7 +21,7 @@ use super::{
     SharedReceives, //
 };
 use crate::{
-    post::remote::MAX_REMOTE,
+    post::MAX_REMOTE,
     support::{
         errno::Errno,
         num::{

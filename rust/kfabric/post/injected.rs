@@ -11,7 +11,7 @@ use crate::{
             LocalRules,
             MAX_INJECT, //
         },
-        op::Op, //
+        Op, //
     },
     region::{
         extents::MappedAs,
@@ -64,10 +64,10 @@ impl InjectCopy {
             bytes: [0; MAX_INJECT],
             len: 0,
         };
-        let Some(source) = buffers.source() else {
+        let Some(source) = &buffers.source else {
             return Ok(injected);
         };
-        for (at, segment) in source.segments(rules.segments).enumerate() {
+        for (at, segment) in source.segments(rules.segments)?.enumerate() {
             let added = segment.and_then(|(start, len)| {
                 let none = Refusal::new(Errno::EFAULT, c"a segment without memory");
                 injected.add(address(source, rules.mapped, start.ok_or(none)?)?, len)
@@ -149,9 +149,11 @@ pub(crate) fn copy_nofault(to: &mut [u8], from: *const c_void) -> Result<(), Ref
 #[kernel::macros::kunit_tests(kfabric_post_injected)]
 mod tests {
     use super::*;
-    use crate::post::local::RawList;
     use core::ptr::null;
-    use kfi_bindings::kvec;
+    use kfi_bindings::{
+        kfi_iov_type_KFI_KVEC as KVEC,
+        kvec, //
+    };
 
     const SEND: Op = Op::Send {
         data: None,
@@ -169,8 +171,8 @@ mod tests {
 
     fn copy(list: &[kvec], max_len: usize) -> Result<InjectCopy, Errno> {
         let find = |_| Err(Errno::EINVAL.into());
-        // SAFETY: `list` has `list.len()` entries; there are no descriptors.
-        let buffers = unsafe { Buffers::list(RawList::Kvec(list.as_ptr()), null(), list.len()) };
+        // SAFETY: `list` has `list.len()` kvecs; there are no descriptors.
+        let buffers = unsafe { Buffers::list(KVEC, list.as_ptr().cast(), null(), list.len()) };
         let copied = buffers.and_then(|list| InjectCopy::copy(&list, &SEND, &RULES, max_len, find));
         copied.map_err(|refusal| refusal.errno())
     }

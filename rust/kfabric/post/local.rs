@@ -7,12 +7,11 @@
 
 mod kunit;
 
-use super::op::Op;
+use super::Op;
 use crate::{
     region::{
         access::Access,
         extents::{
-            Extent,
             MappedAs,
             PageUse, //
         },
@@ -29,7 +28,6 @@ use crate::{
 use core::slice;
 use kernel::ffi::c_void;
 use kfi_bindings::{
-    bio_vec,
     kfi_iov_type,
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
@@ -44,33 +42,9 @@ use kfi_bindings::{
 ///
 /// There are no descriptors, or as many as segments.
 pub(crate) struct Buffers<'a> {
-    /// `None` for a transfer of nothing.
-    source: Option<Source<'a>>,
+    /// `None` for a transfer of no bytes.
+    pub(super) source: Option<Source<'a>>,
     descs: &'a [*mut c_void],
-}
-
-/// A list that C gives, of any type.
-#[derive(Clone, Copy)]
-pub(crate) enum RawList {
-    Kvec(*const kvec),
-    Bvec(*const bio_vec),
-    Sgl(*const scatterlist),
-}
-
-impl RawList {
-    /// Makes a list whose type is a number.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: unknown type.
-    pub(crate) fn of_type(kind: kfi_iov_type, list: *const c_void) -> Result<Self, Refusal> {
-        match kind {
-            KVEC => Ok(Self::Kvec(list.cast())),
-            BVEC => Ok(Self::Bvec(list.cast())),
-            SGL => Ok(Self::Sgl(list.cast())),
-            other => Err(Refusal::new(Errno::EINVAL, c"unknown type of list").value(other.into())),
-        }
-    }
 }
 
 impl<'a> Buffers<'a> {
@@ -94,31 +68,33 @@ impl<'a> Buffers<'a> {
         })
     }
 
-    /// Makes a list of `count` segments, with their descriptors, if there are any.
+    /// Creates a list of `count` segments of the type `kind`, with their descriptors, if there are any.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the list is NULL, but not empty.
+    /// - `EINVAL`: the type is unknown, or the list is NULL but not empty.
     ///
     /// # Safety
     ///
-    /// Unless it is null, `list` has `count` entries that nobody changes for `'a`, and so has
-    /// `descs`.
+    /// - `list` is null, or has `count` entries of the type `kind` that nobody changes for `'a`.
+    /// - `descs` is null, or has `count` entries that nobody changes for `'a`.
     pub(crate) unsafe fn list(
-        list: RawList,
+        kind: kfi_iov_type,
+        list: *const c_void,
         descs: *const *mut c_void,
         count: usize,
     ) -> Result<Self, Refusal> {
-        if count == 0 {
-            return Ok(Self::none());
-        }
-        // SAFETY: The list is null or has `count` entries that nobody changes for `'a`, as the
-        // caller promises.
+        // SAFETY: `list` is null or has `count` entries of this type that nobody changes for `'a`.
         let source = unsafe {
-            match list {
-                RawList::Kvec(list) => Source::Kvec(SegmentList::from_raw(list, count)?),
-                RawList::Bvec(list) => Source::Bvec(SegmentList::from_raw(list, count)?),
-                RawList::Sgl(list) => Source::Sgl(SegmentList::from_raw(list, count)?),
+            match kind {
+                KVEC | BVEC | SGL if count == 0 => return Ok(Self::none()),
+                KVEC => Source::Kvec(SegmentList::from_raw(list.cast(), count)?),
+                BVEC => Source::Bvec(SegmentList::from_raw(list.cast(), count)?),
+                SGL => Source::Sgl(SegmentList::from_raw(list.cast(), count)?),
+                other => {
+                    let refusal = Refusal::new(Errno::EINVAL, c"unknown type of list");
+                    return Err(refusal.value(other.into()));
+                }
             }
         };
         // INVARIANT: As many, or none.
@@ -143,34 +119,15 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Returns the segments; `None` for no bytes.
-    pub(super) fn source(&self) -> Option<&Source<'a>> {
-        self.source.as_ref()
-    }
-
     /// Returns the descriptor of a segment; `None` if it has none.
-    pub(super) fn desc(&self, index: usize) -> Option<usize> {
+    fn desc(&self, index: usize) -> Option<usize> {
         let desc = self.descs.get(index)?;
         (!desc.is_null()).then(|| desc.addr())
     }
 
     /// Checks whether no segment has a descriptor.
-    pub(super) fn is_bare(&self) -> bool {
+    fn is_bare(&self) -> bool {
         self.descs.iter().all(|desc| desc.is_null())
-    }
-
-    /// Returns the number of segments.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: there are more than `limit`.
-    pub(crate) fn count_up_to(&self, limit: usize) -> Result<usize, Refusal> {
-        let count = self.source.as_ref().map_or(0, Source::count);
-        if count > limit {
-            let refusal = Refusal::new(Errno::EINVAL, c"more segments than iov_limit");
-            return Err(refusal.value(widen(count)));
-        }
-        Ok(count)
     }
 }
 
@@ -318,13 +275,13 @@ impl LocalPieces {
         }
     }
 
-    /// Finds what the device is to be told of a consumer's buffers, for what had no memory yet. `find`
-    /// leads from a descriptor to its region. Any context.
+    /// Fills an empty list with the pieces for the device, from a consumer's buffers. Returns the number of
+    /// bytes. `find` returns the region of a descriptor. Any context.
     ///
     /// # Errors
     ///
     /// - The errors of [`check`](Self::check).
-    /// - `EFAULT`: memory that can't be registered, NULL for one.
+    /// - `EFAULT`: memory that can't be registered, for example NULL.
     /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
     pub(crate) fn find(
         &mut self,
@@ -332,17 +289,14 @@ impl LocalPieces {
         op: &Op,
         rules: &LocalRules,
         find: impl Fn(usize) -> Result<DescMr, Refusal>,
-    ) -> Result<(), Refusal> {
-        if self.check(buffers, op, rules, find)? {
-            return Ok(());
-        }
-        self.pieces.clear();
-        match buffers.source() {
-            Some(source) => {
-                self.find_memory(source, PageUse::new(op.needs(), rules.peer_to_peer), rules)
+    ) -> Result<u64, Refusal> {
+        if !self.check(buffers, op, rules, find)? {
+            self.pieces.clear();
+            if let Some(source) = &buffers.source {
+                self.find_memory(source, op, rules)?;
             }
-            None => Ok(()),
         }
+        Ok(self.bytes)
     }
 
     /// Checks each segment of a consumer's buffers and its descriptor, and adds up their bytes. Returns
@@ -362,12 +316,11 @@ impl LocalPieces {
         rules: &LocalRules,
         find: impl Fn(usize) -> Result<DescMr, Refusal>,
     ) -> Result<bool, Refusal> {
-        let count = buffers.count_up_to(rules.segments)?;
-        let Some(source) = buffers.source() else {
+        let Some(source) = &buffers.source else {
             return Ok(true);
         };
         let mut by_region = rules.by_region && !buffers.is_bare();
-        let mut segments = source.segments(count);
+        let mut segments = source.segments(rules.segments)?;
         // Not moved: it is large.
         for (index, segment) in segments.by_ref().enumerate() {
             let here = |refusal: Refusal| refusal.at(index);
@@ -385,7 +338,7 @@ impl LocalPieces {
                 continue;
             };
             let region = find(desc).map_err(here)?;
-            region.check_rights(op.needs()).map_err(here)?;
+            region.check_rights(needs(op)).map_err(here)?;
             let kernel_address = match source {
                 Source::Kvec(_) => start,
                 // Page frames and addresses of the device are no kernel addresses.
@@ -409,16 +362,20 @@ impl LocalPieces {
     fn find_memory(
         &mut self,
         source: &Source<'_>,
-        memory: PageUse,
+        op: &Op,
         rules: &LocalRules,
     ) -> Result<(), Refusal> {
         if let (Source::Sgl(list), MappedAs::Device) = (source, rules.mapped) {
             return self.push_mapped(list, rules);
         }
+        let memory = PageUse {
+            writes: needs(op).device_writes(),
+            peer_to_peer: rules.peer_to_peer,
+        };
         let mut runs = source.extents(memory, rules.mapped);
         while let found @ [_, ..] = runs.next_extents(u64::MAX)? {
             for run in found {
-                let (phys, len) = (Extent::phys(run), run.bytes());
+                let (phys, len) = (run.raw.phys, run.raw.len);
                 self.push(LocalPiece::Memory { phys, len }, rules)?;
             }
         }
@@ -447,6 +404,16 @@ impl LocalPieces {
             return Err(too_many);
         }
         self.pieces.push(piece).map_err(|_| too_many)
+    }
+}
+
+/// Returns the right that the region of a descriptor needs.
+const fn needs(op: &Op) -> Access {
+    match op {
+        Op::Send { .. } => Access::SEND,
+        Op::Receive => Access::RECV,
+        Op::Read | Op::Atomic { fetches: true, .. } => Access::READ,
+        Op::Write { .. } | Op::Atomic { .. } => Access::WRITE,
     }
 }
 

@@ -5,9 +5,9 @@
 use crate::{
     post::{
         local::LocalPieces,
-        op::Op,
-        remote::RemoteMemory,
         LocalMemory,
+        Op,
+        RemoteMemory,
         TransferRequest, //
     },
     provider::{
@@ -32,9 +32,9 @@ impl Post<'_> {
     /// Accepts a transfer that the processor executes. Returns the post if a piece of its memory refers to a region, which
     /// the rules of a software provider exclude. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
-        let (transfer, ticket) = self.into_parts();
+        let Self { transfer, ticket } = self;
         match &transfer.local {
-            LocalMemory::Lent(local) if local.has_regions() => Err(Self::new(transfer, ticket)),
+            LocalMemory::Lent(local) if local.has_regions() => Err(Self { transfer, ticket }),
             // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
             local => Ok(Kept {
                 transfer: TransferRequest {
@@ -144,7 +144,7 @@ mod tests {
                 DescMr,
                 LocalRules, //
             },
-            op::PostFlags, //
+            PostFlags, //
         },
         prelude::*,
         provider::cq::{
@@ -171,7 +171,7 @@ mod tests {
     };
 
     /// Posts a transfer to a provider that keeps it, as the core does.
-    fn keep(op: Op, local: LocalMemory, flags: PostFlags) -> Result<Kept> {
+    fn keep(op: Op, local: LocalMemory) -> Result<Kept> {
         let done = CqEntry {
             context: Context::NULL,
             flags: 0,
@@ -181,10 +181,11 @@ mod tests {
         };
         let transfer = TransferRequest {
             local,
-            ..TransferRequest::new(op, flags)
+            ..TransferRequest::new(op, PostFlags::default())
         };
         let ticket = Ticket::new(None, None, done, true);
-        Post::new(&transfer, ticket).keep().map_err(|_| EINVAL)
+        let transfer = &transfer;
+        Post { transfer, ticket }.keep().map_err(|_| EINVAL)
     }
 
     /// Calls `f` with the buffers of a consumer that posts one transfer.
@@ -210,7 +211,7 @@ mod tests {
         let injected = with_buffers((bytes.as_ptr(), bytes.len()), |buffers| {
             InjectCopy::copy(buffers, &SEND, &RULES, 64, no_region)
         })?;
-        keep(SEND, LocalMemory::Injected(injected), PostFlags::injected())
+        keep(SEND, LocalMemory::Injected(injected))
     }
 
     /// Copies a message to a receive of `to.len()` bytes.
@@ -219,11 +220,7 @@ mod tests {
         with_buffers((to.as_mut_ptr(), to.len()), |buffers| {
             local.find(buffers, &Op::Receive, &RULES, no_region)
         })?;
-        let receive = keep(
-            Op::Receive,
-            LocalMemory::Lent(local),
-            PostFlags::default(0, 0),
-        )?;
+        let receive = keep(Op::Receive, LocalMemory::Lent(local))?;
         message.copy_to(&receive);
         receive.into_ticket().complete();
         Ok(())

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     post::{
         local::LocalRules,
-        op::Atomics,
+        Atomics,
         TransferRequest, //
     },
     prelude::*, //
@@ -90,23 +90,18 @@ pub struct MsgLimits {
     pub bounded: bool,
 }
 
-/// A transfer to post, with its ticket.
+/// A transfer to post, with its ticket. Lent memory of the transfer stays valid until the ticket ends.
+///
+/// Only the core creates one.
+#[non_exhaustive]
 pub struct Post<'a> {
-    transfer: &'a TransferRequest,
-    ticket: Ticket,
+    /// The transfer.
+    pub transfer: &'a TransferRequest,
+    /// The ticket of the transfer.
+    pub ticket: Ticket,
 }
 
-impl<'a> Post<'a> {
-    /// Creates a post. Lent memory of the transfer stays valid until the ticket ends.
-    pub(crate) fn new(transfer: &'a TransferRequest, ticket: Ticket) -> Self {
-        Self { transfer, ticket }
-    }
-
-    /// Returns the transfer and its ticket.
-    pub fn into_parts(self) -> (&'a TransferRequest, Ticket) {
-        (self.transfer, self.ticket)
-    }
-
+impl Post<'_> {
     /// Refuses the transfer.
     pub fn refuse(self, why: Refusal) -> PostRefusal {
         PostRefusal::new(why, self.ticket)

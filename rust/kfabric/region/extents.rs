@@ -56,7 +56,7 @@ use kfi_bindings::{
 /// with the rights of the request.
 #[repr(transparent)]
 pub struct Extent<'a> {
-    raw: kfi_helper_run,
+    pub(crate) raw: kfi_helper_run,
     _memory: PhantomData<&'a [u8]>,
 }
 
@@ -94,16 +94,10 @@ impl<'a> Source<'a> {
             ..NO_LIST
         };
         match self {
-            Self::Kvec(list) => {
-                let list = list.entries(usize::MAX);
-                (walk.kvecs, walk.count) = (list.as_ptr(), widen(list.len()));
-            }
-            Self::Bvec(list) => {
-                let list = list.entries(usize::MAX);
-                (walk.bvecs, walk.count) = (list.as_ptr(), widen(list.len()));
-            }
+            Self::Kvec(list) => (walk.kvecs, walk.count) = (list.first.as_ptr(), widen(list.count)),
+            Self::Bvec(list) => (walk.bvecs, walk.count) = (list.first.as_ptr(), widen(list.count)),
             Self::Sgl(_) if mapped == MappedAs::Device => (),
-            Self::Sgl(list) => (walk.sgl, walk.count) = (list.as_ptr(), widen(list.count())),
+            Self::Sgl(list) => (walk.sgl, walk.count) = (list.first.as_ptr(), widen(list.count)),
         }
         // INVARIANT: The list stays as it is by the invariant of `List`.
         Extents {
@@ -295,9 +289,9 @@ impl<'a> Extents<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageUse {
     /// The device writes to them.
-    pub(super) writes: bool,
+    pub(crate) writes: bool,
     /// The device may be able to reach memory of other PCI devices; its DMA mapping tells.
-    pub(super) peer_to_peer: bool,
+    pub(crate) peer_to_peer: bool,
 }
 
 impl PageUse {

@@ -272,7 +272,12 @@ impl<'a> MrRequest<'a> {
     /// pages are behind the addresses.
     pub fn pieces(&self, max_pages: u64, max_bytes: u64) -> impl Iterator<Item = Piece> + 'a {
         // The list was found valid to its end.
-        let segments = self.source.segments(usize::MAX).map_while(Result::ok);
+        let segments = self
+            .source
+            .segments(usize::MAX)
+            .into_iter()
+            .flatten()
+            .map_while(Result::ok);
         PieceIter::new(segments, max_pages, max_bytes)
     }
 

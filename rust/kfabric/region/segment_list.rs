@@ -33,8 +33,8 @@ use kfi_bindings::{
 /// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
 /// what is really there is only reached where the caller's `count` was wrong.
 pub struct SegmentList<'a, T> {
-    first: NonNull<T>,
-    count: usize,
+    pub(super) first: NonNull<T>,
+    pub(super) count: usize,
     _borrow: PhantomData<&'a T>,
 }
 

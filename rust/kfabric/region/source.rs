@@ -128,14 +128,26 @@ impl<'a> Source<'a> {
         Ok(*sum.shape())
     }
 
-    /// Returns the address and length of at most `limit` segments. A NULL buffer and a page without
-    /// memory have no address.
-    pub(crate) fn segments(&self, limit: usize) -> SegmentIter<'a> {
-        match self {
-            Self::Kvec(list) => SegmentIter::Kvec(list.entries(limit).iter()),
-            Self::Bvec(list) => SegmentIter::Bvec(Bvecs::new(list.entries(limit))),
-            Self::Sgl(list) => SegmentIter::Sgl(list.spans(limit)),
+    /// Returns the address and length of each segment. A NULL buffer and a page without memory have no
+    /// address.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there are more than `limit` segments.
+    pub(crate) fn segments(&self, limit: usize) -> Result<SegmentIter<'a>, Refusal> {
+        let (count, segments) = match self {
+            Self::Kvec(list) => (list.count, SegmentIter::Kvec(list.entries(limit).iter())),
+            Self::Bvec(list) => (
+                list.count,
+                SegmentIter::Bvec(Bvecs::new(list.entries(limit))),
+            ),
+            Self::Sgl(list) => (list.count, SegmentIter::Sgl(list.spans(limit))),
+        };
+        if count > limit {
+            let refusal = Refusal::new(Errno::EINVAL, c"more segments than iov_limit");
+            return Err(refusal.value(widen(count)));
         }
+        Ok(segments)
     }
 }
 

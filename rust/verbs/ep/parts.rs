@@ -195,7 +195,7 @@ impl QpResources {
             }
         };
         whole.accept(ticket);
-        match conn.give_all(endpoint, chain, transfer.flags.more()) {
+        match conn.give_all(endpoint, chain, transfer.flags.more) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
                 let ticket = whole.take_back();

@@ -58,7 +58,9 @@ impl QpResources {
             Ok(endpoint) => endpoint,
             Err(why) => return Err(post.refuse(why)),
         };
-        let (transfer, ticket) = post.into_parts();
+        let Post {
+            transfer, ticket, ..
+        } = post;
         match transfer.op {
             Op::Receive => self.receive(endpoint, transfer, ticket, conn),
             _ if transfer.remote.pieces().len() > 1 || self.sinks_of(transfer) > 0 => {
@@ -94,7 +96,7 @@ impl QpResources {
             conn.give(
                 endpoint,
                 request,
-                transfer.flags.more(),
+                transfer.flags.more,
                 Giving::TransferHandler,
             )
         });
@@ -140,7 +142,7 @@ impl QpResources {
                 ..
             }
         );
-        transfer.flags.fences() || writes && rxe::fences_writes(self.pd().device())
+        transfer.flags.fences || writes && rxe::fences_writes(self.pd().device())
     }
 
     /// Maps the local memory of a request to the peer.

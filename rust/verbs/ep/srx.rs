@@ -86,7 +86,9 @@ impl provider::msg_ep::Srx for Srx {
         let Some(inside) = self.gate.enter() else {
             return Err(post.refuse(refused::gone()));
         };
-        let (transfer, ticket) = post.into_parts();
+        let Post {
+            transfer, ticket, ..
+        } = post;
         let Queue { srq, pd } = inside.get();
         let told = SharedReceiveHandler::new(ticket, &self.sharers);
         let begun = begin(receive(pd, transfer), told, |request| srq.post(request));

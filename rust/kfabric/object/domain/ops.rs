@@ -35,7 +35,7 @@ use crate::{
             Object, //
         }, //
     },
-    post::op::AtomicForm,
+    post::AtomicForm,
     prelude::*,
     region::{
         cpu_memory::WORD,

@@ -19,14 +19,7 @@ use super::{
     EndpointObject, //
 };
 use crate::{
-    post::{
-        injected::copy_nofault,
-        local::Buffers,
-        op::{
-            AtomicForm,
-            AtomicKind, //
-        }, //
-    },
+    post::{injected::copy_nofault, local::Buffers, AtomicForm, AtomicKind},
     prelude::*,
     region::cpu_memory::{
         AtomicOp,

@@ -28,7 +28,7 @@ use crate::{
         obj,
         pep::requests, //
     },
-    post::op::PostFlags,
+    post::PostFlags,
     prelude::*,
     provider::{
         cm::ConnEvents,

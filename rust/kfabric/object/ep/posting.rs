@@ -24,12 +24,10 @@ use crate::{
             DescMr,
             LocalRules, //
         },
-        op::{
-            Op,
-            PostFlags, //
-        },
-        remote::RemoteMemory,
         LocalMemory,
+        Op,
+        PostFlags,
+        RemoteMemory,
         TransferRequest, //
     },
     prelude::*,
@@ -60,6 +58,7 @@ use crate::{
         table::NO_SUCH_CALL, //
     }, //
 };
+use kfi_bindings as c;
 use kfi_bindings::{
     kfi_rma_iov,
     kfid,
@@ -105,16 +104,19 @@ impl<'a> Target<'a> {
     /// `fid` is null or an object, of this core or of another provider, that stays open for `'a`.
     pub(super) unsafe fn find(fid: *mut kfid) -> Result<Self, Refusal> {
         // SAFETY: `fid` is null or an object that stays open for `'a`.
-        if let Ok(srx) = unsafe { SrxObject::from_fid(fid) } {
-            return Ok(Self {
-                domain: srx.parent(),
-                limits: &srx.limits,
-                queue: Queue::Shared(srx),
-            });
-        }
-        // SAFETY: `fid` is null or an object that stays open for `'a`.
-        let endpoint = unsafe { EndpointObject::from_fid(fid) }?;
-        let msg = endpoint.transferring()?;
+        let endpoint = match unsafe { EndpointObject::from_fid(fid) } {
+            Ok(endpoint) => endpoint,
+            Err(other) => {
+                // SAFETY: `fid` is null or an object that stays open for `'a`.
+                let srx = unsafe { SrxObject::from_fid(fid) }.map_err(|_| other)?;
+                return Ok(Self {
+                    domain: srx.parent(),
+                    limits: &srx.limits,
+                    queue: Queue::Shared(srx),
+                });
+            }
+        };
+        let msg = endpoint.msg.as_ref().ok_or(NO_SUCH_CALL)?;
         Ok(Self {
             domain: endpoint.parent(),
             limits: &msg.limits,
@@ -321,13 +323,17 @@ impl TransferKind {
         }
     }
 
-    /// Returns the flags for the provider.
-    fn flags(&self, flags: PostFlags) -> PostFlags {
-        match self {
-            // The operands are already copied.
-            Self::Atomic { .. } => flags.without_inject(),
-            _ => flags,
-        }
+    /// Returns the flags of a completion queue entry.
+    const fn entry_flags(&self) -> u64 {
+        let flags = match self {
+            Self::Send => c::KFI_MSG | c::KFI_SEND,
+            Self::Receive => c::KFI_MSG | c::KFI_RECV,
+            Self::Read => c::KFI_RMA | c::KFI_READ,
+            Self::Write => c::KFI_RMA | c::KFI_WRITE,
+            Self::Atomic { fetches: true, .. } => c::KFI_ATOMIC | c::KFI_READ,
+            Self::Atomic { .. } => c::KFI_ATOMIC | c::KFI_WRITE,
+        };
+        widen_u32(flags)
     }
 }
 
@@ -346,22 +352,25 @@ fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
 impl CallFlags {
     fn parse(self, kind: &TransferKind, default: u64) -> Result<PostFlags, Refusal> {
         match self {
-            Self::Default => Ok(PostFlags::default(default, kind.known_flags())),
+            Self::Default => Ok(PostFlags::masked(default, kind.known_flags())),
             Self::Given(flags) => PostFlags::parse(flags, kind.known_flags()),
-            Self::Inject => Ok(PostFlags::injected()),
+            Self::Inject => Ok(PostFlags {
+                injects: true,
+                ..PostFlags::default()
+            }),
         }
     }
 
     /// Returns whether the completion queue gets an entry only if the transfer fails.
     fn is_silent(self, flags: PostFlags, selective: bool) -> bool {
-        matches!(self, Self::Inject) || selective && !flags.completes()
+        matches!(self, Self::Inject) || selective && !flags.completes
     }
 }
 
 /// Returns the immediate data for the peer's completion queue, of at most `most` bytes.
 fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>, Refusal> {
     let given = matches!(args.flags, CallFlags::Given(_));
-    let data = args.data.filter(|_| !given || flags.has_data());
+    let data = args.data.filter(|_| !given || flags.has_data);
     match data {
         Some(data) if most < size_of::<u64>() && data >> (most * 8) != 0 => {
             let refusal = Refusal::new(Errno::EINVAL, c"more data than cq_data_size");
@@ -390,7 +399,9 @@ pub(super) fn post(
 ) -> Result<(), Refusal> {
     let settings = on.settings(kind)?;
     let (domain, limits) = (on.domain, on.limits);
-    let flags = kind.flags(args.flags.parse(kind, settings.default_flags)?);
+    let mut flags = args.flags.parse(kind, settings.default_flags)?;
+    // The operands of an atomic operation are already copied.
+    flags.injects &= !matches!(kind, TransferKind::Atomic { .. });
     let data = data_of(args, flags, limits.cq_data_size)?;
     let find = |desc| -> Result<DescMr, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
@@ -398,22 +409,23 @@ pub(super) fn post(
     };
     let rules = LocalRules {
         // Injected bytes are copied from kernel addresses, not from those of the device.
-        by_region: limits.local.by_region && !flags.injects(),
+        by_region: limits.local.by_region && !flags.injects,
         ..limits.local
     };
-    let invalidates = args.data.filter(|_| flags.invalidates());
+    let invalidates = args.data.filter(|_| flags.invalidates);
     let op = kind.op(data, invalidates);
     let mut transfer = TransferRequest::new(op, flags);
-    match &mut transfer.local {
-        LocalMemory::Lent(local) if !flags.injects() => {
-            local.find(&args.buffers, &op, &rules, find)?;
+    let bytes = match &mut transfer.local {
+        LocalMemory::Lent(local) if !flags.injects => {
+            local.find(&args.buffers, &op, &rules, find)?
         }
         local => {
             let copy = InjectCopy::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
             *local = LocalMemory::Injected(copy);
+            local.bytes()
         }
-    }
-    let bytes = kind.remote_bytes(transfer.local.bytes());
+    };
+    let bytes = kind.remote_bytes(bytes);
     let (remote, most) = (&mut transfer.remote, limits.remote_pieces);
     args.remote.find(remote, &domain.keys, bytes, most)?;
     if matches!(op, Op::Atomic { .. }) {
@@ -426,16 +438,17 @@ pub(super) fn post(
         Some(bound) => Some(bound.cq.reserve().ok_or(full)?),
         None => None,
     };
+    let context = Context(args.context);
     let done = CqEntry {
-        context: Context::new(args.context),
-        flags: op.flags(),
+        context,
+        flags: kind.entry_flags(),
         len: 0,
         buf: Context::NULL,
         data: 0,
     };
     let ticket = Ticket::new(place, settings.counter.cloned(), done, silent);
-    let context = ticket.context();
-    let post = Post::new(&transfer, ticket);
+    let transfer = &transfer;
+    let post = Post { transfer, ticket };
     let posted = match on.queue {
         Queue::Endpoint(msg) => msg.imp.post(post),
         Queue::Shared(srx) => srx.imp.post(post),
@@ -461,4 +474,18 @@ pub(super) unsafe fn with_target(
         Err(refusal) if refusal.errno() == Errno::EAGAIN => refusal.errno().to_c(),
         Err(refusal) => refusal.report(),
     })
+}
+
+/// Posts a transfer on the endpoint or shared receive context behind `ep`, and reports a refusal to C.
+///
+/// # Safety
+///
+/// `ep` is null or an open object for the call, of this core or of another provider.
+pub(super) unsafe fn post_on(
+    ep: *mut kfid_ep,
+    kind: &TransferKind,
+    args: Result<TransferArgs<'_>, Refusal>,
+) -> isize {
+    // SAFETY: `ep` is null or open for the call.
+    unsafe { with_target(ep, |target| post(target, kind, &args?)) }
 }

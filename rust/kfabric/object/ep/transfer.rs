@@ -6,8 +6,7 @@
 //! may be in any context. The slots ignore the peer's address, because an endpoint has one peer.
 
 use super::posting::{
-    post,
-    with_target,
+    post_on,
     CallFlags,
     RemoteArg,
     TransferArgs,
@@ -15,11 +14,8 @@ use super::posting::{
 };
 use crate::{
     post::{
-        local::{
-            Buffers,
-            RawList, //
-        },
-        remote::MAX_REMOTE, //
+        local::Buffers,
+        MAX_REMOTE, //
     },
     prelude::*,
     support::{
@@ -34,6 +30,10 @@ use core::{
 use kfi_bindings::{
     bio_vec,
     kfi_addr_t,
+    kfi_iov_type,
+    kfi_iov_type_KFI_BVEC as BVEC,
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_iov_type_KFI_SGL as SGL,
     kfi_msg,
     kfi_msg_rma,
     kfi_ops_msg,
@@ -91,7 +91,7 @@ trait BufferPointer {
 
 /// A type of the entries of a list.
 trait ListEntry: Sized {
-    const LIST: fn(*const Self) -> RawList;
+    const TYPE: kfi_iov_type;
 }
 
 macro_rules! implement {
@@ -112,9 +112,9 @@ implement! {
     ReceiveKind: TypedKind, KIND: TransferKind = TransferKind::Receive;
     ReadKind: TypedKind, KIND: TransferKind = TransferKind::Read;
     WriteKind: TypedKind, KIND: TransferKind = TransferKind::Write;
-    kvec: ListEntry, LIST: fn(*const kvec) -> RawList = RawList::Kvec;
-    bio_vec: ListEntry, LIST: fn(*const bio_vec) -> RawList = RawList::Bvec;
-    scatterlist: ListEntry, LIST: fn(*const scatterlist) -> RawList = RawList::Sgl;
+    kvec: ListEntry, TYPE: kfi_iov_type = KVEC;
+    bio_vec: ListEntry, TYPE: kfi_iov_type = BVEC;
+    scatterlist: ListEntry, TYPE: kfi_iov_type = SGL;
 }
 
 impl BufferPointer for *mut c_void {
@@ -130,19 +130,6 @@ impl BufferPointer for *const c_void {
     fn kvec(self, len: usize) -> kvec {
         self.cast_mut().kvec(len)
     }
-}
-
-/// Posts a transfer on the endpoint or shared receive context behind `ep`, and reports a refusal to C.
-///
-/// # Safety
-///
-/// `ep` is null or an open object for the call, of this core or of another provider.
-unsafe fn post_on<T: TypedKind>(
-    ep: *mut kfid_ep,
-    args: Result<TransferArgs<'_>, Refusal>,
-) -> isize {
-    // SAFETY: `ep` is null or open for the call.
-    unsafe { with_target(ep, |target| post(target, &T::KIND, &args?)) }
 }
 
 /// Defines the slots whose arguments differ in the peer's memory only. `$remote` is that memory, made of
@@ -172,7 +159,7 @@ macro_rules! slots {
                 context,
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on::<T>(ep, args) }
+            unsafe { post_on(ep, &T::KIND, args) }
         }
 
         /// Transfers a list: `recvv`, `sendbv`, `readsgl` and similar slots.
@@ -190,8 +177,9 @@ macro_rules! slots {
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
-            // SAFETY: `list` and `descs` are null or have `count` entries for the call.
-            let buffers = unsafe { Buffers::list((E::LIST)(list), descs, count) };
+            // SAFETY: `list` and `descs` are null or have `count` entries for the call, and `E` is the type
+            // of the entries of `list`.
+            let buffers = unsafe { Buffers::list(E::TYPE, list.cast(), descs, count) };
             let args = buffers.map(|buffers| TransferArgs {
                 buffers,
                 remote: $remote,
@@ -200,7 +188,7 @@ macro_rules! slots {
                 context,
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on::<T>(ep, args) }
+            unsafe { post_on(ep, &T::KIND, args) }
         }
 
         /// Transfers one buffer that the caller may reuse after the return: `inject`.
@@ -224,7 +212,7 @@ macro_rules! slots {
                 context: ptr::null_mut(),
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on::<T>(ep, args) }
+            unsafe { post_on(ep, &T::KIND, args) }
         }
 
         /// Transfers one buffer with immediate data: `senddata`, `writedata`.
@@ -251,7 +239,7 @@ macro_rules! slots {
                 context,
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on::<T>(ep, args) }
+            unsafe { post_on(ep, &T::KIND, args) }
         }
 
         /// Transfers one buffer with immediate data, which the caller may reuse after the return:
@@ -277,7 +265,7 @@ macro_rules! slots {
                 context: ptr::null_mut(),
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on::<T>(ep, args) }
+            unsafe { post_on(ep, &T::KIND, args) }
         }
     };
 }
@@ -295,15 +283,19 @@ mod rma {
 /// Reads the arguments of a transfer from a `struct kfi_msg` or `struct kfi_msg_rma`.
 macro_rules! args_of {
     ($msg:expr, $remote:expr, $flags:expr) => {
-        RawList::of_type($msg.type_, $msg.__bindgen_anon_1.msg_iov.cast())
-            .and_then(|list| Buffers::list(list, $msg.desc, $msg.iov_count))
-            .map(|buffers| TransferArgs {
-                buffers,
-                remote: $remote,
-                flags: CallFlags::Given($flags),
-                data: Some($msg.data),
-                context: $msg.context,
-            })
+        Buffers::list(
+            $msg.type_,
+            $msg.__bindgen_anon_1.msg_iov.cast(),
+            $msg.desc,
+            $msg.iov_count,
+        )
+        .map(|buffers| TransferArgs {
+            buffers,
+            remote: $remote,
+            flags: CallFlags::Given($flags),
+            data: Some($msg.data),
+            context: $msg.context,
+        })
     };
 }
 
@@ -325,7 +317,7 @@ unsafe extern "C" fn by_msg<T: TypedKind>(
     // are pointers.
     let args = msg.and_then(|msg| unsafe { args_of!(msg, RemoteArg::Absent, flags) });
     // SAFETY: `ep` is an open object.
-    unsafe { post_on::<T>(ep, args) }
+    unsafe { post_on(ep, &T::KIND, args) }
 }
 
 /// Returns the peer's memory of an RMA transfer.
@@ -371,5 +363,5 @@ unsafe extern "C" fn by_msg_rma<T: TypedKind>(
         args_of!(msg, remote, flags)
     });
     // SAFETY: `ep` is an open object.
-    unsafe { post_on::<T>(ep, args) }
+    unsafe { post_on(ep, &T::KIND, args) }
 }

@@ -160,9 +160,8 @@ mod tests {
         }
         let none = |_| Err(Errno::EINVAL.into());
         let find = |count, rules: &LocalRules| {
-            // SAFETY: The list has five entries.
-            let buffers =
-                unsafe { Buffers::list(RawList::Kvec(list.as_ptr()), ptr::null(), count) }?;
+            // SAFETY: The list has five kvecs.
+            let buffers = unsafe { Buffers::list(KVEC, list.as_ptr().cast(), ptr::null(), count) }?;
             found(&buffers, &Op::Receive, rules, none).map(|local| local.pieces().len())
         };
         let errno = |found: Result<usize, Refusal>| found.map_err(|no| no.errno());

@@ -120,7 +120,7 @@ impl CqRing {
 
 /// An opaque pointer of the consumer, for example the context of an operation. It is never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Context(*mut c_void);
+pub struct Context(pub(crate) *mut c_void);
 
 // SAFETY: The pointer is passed to the consumer, and never dereferenced.
 unsafe impl Send for Context {}
