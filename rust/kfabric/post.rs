@@ -15,6 +15,7 @@ use self::{
     local::LocalPieces, //
 };
 use crate::{
+    prelude::*,
     region::{
         cpu_memory::AtomicOp,
         rawkey::{
@@ -23,15 +24,7 @@ use crate::{
             MAPPED, //
         }, //
     },
-    support::{
-        errno::Errno,
-        num::{
-            widen,
-            widen_u32, //
-        },
-        refusal::Refusal,
-        vec::ArrayVec, //
-    }, //
+    support::vec::ArrayVec, //
 };
 use kfi_bindings as c;
 use kfi_bindings::{
@@ -399,7 +392,6 @@ impl RemoteMemory {
 #[kernel::macros::kunit_tests(kfabric_post)]
 mod tests {
     use super::*;
-    use kernel::prelude::*;
 
     #[test]
     fn what_there_is() {

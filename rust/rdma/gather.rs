@@ -8,29 +8,25 @@
 //! Unlike the mapping of a region, that mapping may be copied or flushed: the device has finished before
 //! anybody reads the memory.
 
-use kernel::{
-    alloc::Flags,
-    dma::DataDirection,
-    prelude::*,
-    sync::aref::ARef, //
-};
-
-use core::{
-    mem,
-    ops::Range, //
-};
-
-use rdma_bindings as b;
-
 use crate::{
     access::Access,
     device::Device,
     in_flight::StableRef,
     mr::ValidMr,
     pd::Pd,
-    qp::Qp, //
-    small_vec::SmallVec,
+    prelude::*,
+    qp::Qp,
+    small_vec::SmallVec, //
 };
+use core::{
+    mem,
+    ops::Range, //
+};
+use kernel::{
+    alloc::Flags,
+    dma::DataDirection, //
+};
+use rdma_bindings as b;
 
 /// Memory that a work request goes to or comes from, in segments, with what keeps it there.
 ///
@@ -39,11 +35,13 @@ use crate::{
 /// A device may read what `segments` name, and write there if `written`, as long as `kept` is
 /// there; if `inline`, only a driver may read it, at the addresses of the processor.
 pub struct Gather<K> {
-    segments: SmallVec<b::ib_sge>,
-    kept: K,
+    pub(crate) segments: SmallVec<b::ib_sge>,
+    pub(crate) kept: K,
     bytes: u64,
-    written: bool,
-    inline: bool,
+    /// The device may write to the memory.
+    pub(crate) written: bool,
+    /// The driver copies the memory.
+    pub(crate) inline: bool,
 }
 
 impl Gather<()> {
@@ -119,7 +117,7 @@ impl Gather<Buffer> {
         // INVARIANT: There are no segments.
         Ok(Self {
             segments: SmallVec::with_capacity(count, flags)?,
-            kept: Buffer::new(pd.device(), count, written, flags)?,
+            kept: Buffer::new(&pd.device, count, written, flags)?,
             bytes: 0,
             written,
             inline: false,
@@ -165,7 +163,7 @@ impl Gather<Buffer> {
     }
 
     /// Creates a gather of bytes that go with a request on `qp`. The driver copies them when the request
-    /// is posted, if its [limit](Qp::inline_limit) permits. Otherwise the device reads them. Any
+    /// is posted, if its [limit](crate::qp::Depths::inline) permits. Otherwise the device reads them. Any
     /// context; does not sleep if `flags` do not allow it.
     ///
     /// # Errors
@@ -175,7 +173,7 @@ impl Gather<Buffer> {
     /// - `ENOMEM`
     pub fn copied<S>(qp: &Qp<S>, bytes: KVec<u8>, flags: Flags) -> Result<Self> {
         let len = u32::try_from(bytes.len())?;
-        match len <= qp.inline_limit() {
+        match len <= qp.raw.inline {
             true => Ok(Self::inline(bytes, len)),
             false => Self::owned(qp.pd(), bytes, false, flags),
         }
@@ -202,7 +200,7 @@ impl Gather<Buffer> {
         // SAFETY: `bytes` are memory of kmalloc(), which has pages. The buffer frees them after it has
         // unmapped them.
         let mapped = unsafe { this.map(pd, phys, len) };
-        this.kept.keep(bytes);
+        this.kept.bytes = bytes;
         mapped.map(|()| this)
     }
 
@@ -218,7 +216,10 @@ impl Gather<Buffer> {
         Self {
             bytes: len.into(),
             segments: one(segment),
-            kept: Buffer::unmapped(bytes),
+            kept: Buffer {
+                mapped: None,
+                bytes,
+            },
             written: false,
             inline: len > 0,
         }
@@ -229,16 +230,6 @@ impl<K> Gather<K> {
     /// Returns the number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Checks whether the device may write to the memory.
-    pub(crate) fn is_written(&self) -> bool {
-        self.written
-    }
-
-    /// Checks whether the driver copies the memory.
-    pub(crate) fn is_inline(&self) -> bool {
-        self.inline
     }
 
     /// Adds a segment, unless it is empty: some devices use length 0 for their maximum.
@@ -256,19 +247,9 @@ impl<K> Gather<K> {
         }
     }
 
-    /// Returns the segments, which are valid as long as `self` is not moved.
-    pub(crate) fn segments(&self) -> &[b::ib_sge] {
-        &self.segments
-    }
-
     /// Returns the owner of the memory.
     pub fn into_kept(self) -> K {
         self.kept
-    }
-
-    /// Returns the segments and the owner of the memory.
-    pub(crate) fn into_parts(self) -> (SmallVec<b::ib_sge>, K) {
-        (self.segments, self.kept)
     }
 }
 
@@ -300,20 +281,25 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
 
 /// The owner of the memory of a request: mappings, and bytes of its own. Dropping it unmaps them, in any
 /// context.
-///
-/// # Invariants
-///
-/// Each entry of `mapped` is a mapping for `device` in this direction, which only this type undoes.
 pub struct Buffer {
     /// [`None`] if nothing has to be mapped.
-    device: Option<ARef<Device>>,
-    mapped: SmallVec<Mapping>,
-    direction: DataDirection,
+    mapped: Option<Mappings>,
     /// Freed after the memory has been unmapped.
     bytes: KVec<u8>,
 }
 
-/// Where something is for the device, and how long it is.
+/// The mappings of a request's memory.
+///
+/// # Invariants
+///
+/// Each entry of `all` is a mapping for `device` in this direction, which only this type undoes.
+struct Mappings {
+    device: ARef<Device>,
+    all: SmallVec<Mapping>,
+    direction: DataDirection,
+}
+
+/// The device address and the length of a mapping.
 struct Mapping {
     address: u64,
     len: usize,
@@ -321,39 +307,21 @@ struct Mapping {
 
 impl Buffer {
     /// Creates a buffer with capacity for `count` mappings. The device writes to them if `written`.
-    pub(crate) fn new(
-        device: &ARef<Device>,
-        count: usize,
-        written: bool,
-        flags: Flags,
-    ) -> Result<Self> {
-        let maps = !device.is_software();
-        // INVARIANT: There is no mapping.
-        Ok(Self {
-            device: maps.then(|| device.clone()),
-            mapped: SmallVec::with_capacity(if maps { count } else { 0 }, flags)?,
-            direction: match written {
-                true => DataDirection::FromDevice,
-                false => DataDirection::ToDevice,
-            },
-            bytes: KVec::new(),
-        })
-    }
-
-    /// Creates a buffer of bytes that no device reads.
-    pub(crate) fn unmapped(bytes: KVec<u8>) -> Self {
-        // INVARIANT: There is no mapping.
-        Self {
-            device: None,
-            mapped: SmallVec::new(),
-            direction: DataDirection::ToDevice,
-            bytes,
-        }
-    }
-
-    /// Keeps bytes until the memory has been unmapped.
-    pub(crate) fn keep(&mut self, bytes: KVec<u8>) {
-        self.bytes = bytes;
+    fn new(device: &ARef<Device>, count: usize, written: bool, flags: Flags) -> Result<Self> {
+        let mapped = match device.is_software() {
+            true => None,
+            // INVARIANT: There is no mapping.
+            false => Some(Mappings {
+                device: device.clone(),
+                all: SmallVec::with_capacity(count, flags)?,
+                direction: match written {
+                    true => DataDirection::FromDevice,
+                    false => DataDirection::ToDevice,
+                },
+            }),
+        };
+        let bytes = KVec::new();
+        Ok(Self { mapped, bytes })
     }
 
     /// Maps memory, and returns its address for the device.
@@ -361,28 +329,41 @@ impl Buffer {
     /// # Safety
     ///
     /// The memory must have pages, and stay valid until this is dropped.
-    pub(crate) unsafe fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
-        let Some(device) = &self.device else {
+    unsafe fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
+        match &mut self.mapped {
             // SAFETY: The memory has pages by the function's contract.
-            return Ok(unsafe { b::rdma_helper_virtual_address(phys) });
-        };
-        let len = usize::try_from(len)?;
+            None => Ok(unsafe { b::rdma_helper_virtual_address(phys) }),
+            // SAFETY: The memory has pages, and stays valid until the mappings are dropped, by the
+            // function's contract.
+            Some(mapped) => unsafe { mapped.add(phys, usize::try_from(len)?) },
+        }
+    }
+
+    /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
+    /// reference to the device, which would prevent its removal.
+    pub(crate) fn leak(mut self) {
+        if let Some(mapped) = &mut self.mapped {
+            mem::forget(mem::take(&mut mapped.all));
+        }
+        mem::forget(mem::take(&mut self.bytes));
+    }
+}
+
+impl Mappings {
+    /// Maps memory, and returns its address for the device.
+    ///
+    /// # Safety
+    ///
+    /// The memory must have pages, and stay valid until this is dropped.
+    unsafe fn add(&mut self, phys: u64, len: usize) -> Result<u64> {
+        let (device, direction) = (self.device.as_raw(), self.raw_direction());
         let mut address = 0;
         // SAFETY: `device` is held. The memory has pages by the function's contract.
-        let mapped = unsafe {
-            b::rdma_helper_dma_map(
-                device.as_raw(),
-                phys,
-                len,
-                self.raw_direction(),
-                &mut address,
-            )
-        };
-        if !mapped {
+        if !unsafe { b::rdma_helper_dma_map(device, phys, len, direction, &mut address) } {
             return Err(EIO);
         }
         // INVARIANT: Just mapped.
-        let pushed = self.mapped.push_within_capacity(Mapping { address, len });
+        let pushed = self.all.push_within_capacity(Mapping { address, len });
         pushed.map_err(|mapping| {
             self.unmap(&mapping);
             EINVAL
@@ -391,21 +372,10 @@ impl Buffer {
     }
 
     fn unmap(&self, mapping: &Mapping) {
-        if let Some(device) = &self.device {
-            let direction = self.raw_direction();
-            // SAFETY: By the type invariant, it is mapped for the device, which is held, in this
-            // direction, and isn't used any more.
-            unsafe {
-                b::rdma_helper_dma_unmap(device.as_raw(), mapping.address, mapping.len, direction)
-            };
-        }
-    }
-
-    /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
-    /// reference to the device, which would prevent its removal.
-    pub(crate) fn leak(mut self) {
-        drop(self.device.take());
-        mem::forget(mem::take(&mut self.bytes));
+        let (device, direction) = (self.device.as_raw(), self.raw_direction());
+        // SAFETY: `mapping` is mapped for the device in this direction by the type invariant. `device` is
+        // held. The request that used the mapping has ended.
+        unsafe { b::rdma_helper_dma_unmap(device, mapping.address, mapping.len, direction) };
     }
 
     fn raw_direction(&self) -> u32 {
@@ -414,9 +384,9 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for Mappings {
     fn drop(&mut self) {
-        self.mapped.iter().for_each(|mapping| self.unmap(mapping));
+        self.all.iter().for_each(|mapping| self.unmap(mapping));
     }
 }
 
@@ -437,11 +407,11 @@ mod tests {
     #[test]
     fn bytes_to_be_copied() -> Result {
         let gather = Gather::inline(KVec::from_elem(7, 12, GFP_KERNEL)?, 12);
-        assert_eq!((gather.bytes(), gather.segments().len()), (12, 1));
-        assert!(gather.is_inline() && !gather.is_written());
+        assert_eq!((gather.bytes(), gather.segments.len()), (12, 1));
+        assert!(gather.inline && !gather.written);
         let nothing = Gather::inline(KVec::new(), 0);
-        assert_eq!((nothing.bytes(), nothing.segments().len()), (0, 0));
-        assert!(!nothing.is_inline());
+        assert_eq!((nothing.bytes(), nothing.segments.len()), (0, 0));
+        assert!(!nothing.inline);
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ mod probe;
 
 use crate::{
     cq::Cq,
-    credits::Credit,
     mr::{
         abandon_all,
         FastMr,
@@ -23,7 +22,10 @@ use crate::{
         RegisterError,
         ValidMr, //
     },
-    outstanding::Outstanding,
+    outstanding::{
+        Credit,
+        Outstanding, //
+    },
     pd::Pd,
     prelude::*,
     qp::{
@@ -152,7 +154,7 @@ impl LocalQp {
                 pd: qp.pd().clone(),
                 limit: limit.max(1),
                 cq,
-                sends: qp.sends().clone(),
+                sends: qp.raw.sends.clone(),
                 state <- new_mutex!(State::Present(qp)),
                 raw,
                 up: Atomic::new(true),

@@ -36,7 +36,7 @@ use crate::{
 /// ```
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
-    device: ARef<Device>,
+    pub(crate) device: ARef<Device>,
     ours: Ours,
     /// The device tells when a queue pair in error takes no more shared receives.
     last_wqe: Atomic<bool>,

@@ -25,23 +25,6 @@ pub use attr::{
 };
 
 use self::comm_est::CommEstNotifier;
-use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    prelude::*,
-    sync::Arc, //
-};
-
-use core::{
-    marker::PhantomData,
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
-};
-
 use crate::{
     access::AccessFlags,
     cq::{
@@ -57,9 +40,11 @@ use crate::{
         Pd, //
     },
     port::Path,
+    prelude::*,
     srq::Srq,
     wc::WcStatus, //
 };
+use core::marker::PhantomData;
 
 /// A queue pair that has been made, and nothing more.
 pub struct Reset;
@@ -87,7 +72,7 @@ pub struct ReadyToSend;
 /// let qp = qp.ready_to_send(psn, &Reliability::default())?;
 /// ```
 pub struct Qp<S> {
-    raw: RawQp,
+    pub(crate) raw: RawQp,
     _state: PhantomData<S>,
 }
 
@@ -170,8 +155,8 @@ impl<S> Qp<S> {
 
     /// Has what is posted from now on refused, as if the queue pair had gone into error. Any context.
     pub(crate) fn refuse(&self) {
-        self.sends().break_by(WcStatus::FLUSHED);
-        self.receives().break_by(WcStatus::FLUSHED);
+        self.raw.sends.break_by(WcStatus::FLUSHED);
+        self.raw.receives.break_by(WcStatus::FLUSHED);
     }
 
     /// Returns the notifier for "communication established".
@@ -179,8 +164,8 @@ impl<S> Qp<S> {
         &self.raw.comm_est
     }
 
-    /// Returns the most bytes that its driver copies into a send request when it is posted. That is no
-    /// more than was [asked](Depths::inline). Any context.
+    /// Returns the most bytes that the driver copies into a send request; at most the requested
+    /// [number](Depths::inline). Any context.
     pub fn inline_limit(&self) -> u32 {
         self.raw.inline
     }
@@ -193,7 +178,7 @@ impl<S> Qp<S> {
     /// Returns the status that broke the queue pair: that of the first failed request, or a flush.
     /// Any context.
     pub fn broken_by(&self) -> Option<WcStatus> {
-        self.sends().broken()
+        self.raw.sends.broken()
     }
 
     /// Puts the queue pair into error: all that is outstanding gets flushed. May sleep.
@@ -210,11 +195,6 @@ impl<S> Qp<S> {
         self.raw.end()
     }
 
-    /// Returns the outstanding send requests.
-    pub(crate) fn sends(&self) -> &Arc<Outstanding> {
-        &self.raw.sends
-    }
-
     /// Returns the completion queue for sends.
     pub(crate) fn send_cq(&self) -> Option<&Arc<Cq>> {
         self.send_entries().map(Entries::cq)
@@ -229,11 +209,6 @@ impl<S> Qp<S> {
     fn receive_entries(&self) -> Option<&Entries> {
         self.raw.entries.as_ref().map(|[_, receives]| receives)
     }
-
-    /// Returns the outstanding receive requests.
-    pub(crate) fn receives(&self) -> &Arc<Outstanding> {
-        &self.raw.receives
-    }
 }
 
 /// The C object.
@@ -242,17 +217,17 @@ impl<S> Qp<S> {
 ///
 /// `qp` is a queue pair that is destroyed only here, and is there as long as `counted` is. Its
 /// completions go where `entries` are.
-struct RawQp {
-    qp: NonNull<rdma_bindings::ib_qp>,
+pub(crate) struct RawQp {
+    pub(crate) qp: NonNull<rdma_bindings::ib_qp>,
     counted: Option<Counted>,
     // Goes after the queue pair.
     comm_est: Arc<CommEstNotifier>,
-    sends: Arc<Outstanding>,
-    receives: Arc<Outstanding>,
+    pub(crate) sends: Arc<Outstanding>,
+    pub(crate) receives: Arc<Outstanding>,
     /// For sends and for receives.
     entries: Option<[Entries; 2]>,
     /// The most bytes that the driver copies into a send request.
-    inline: u32,
+    pub(crate) inline: u32,
     srq: Option<Arc<Srq>>,
     pd: Arc<Pd>,
 }

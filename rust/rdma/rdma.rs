@@ -45,7 +45,6 @@ pub mod client;
 pub mod cm;
 mod completion;
 pub mod cq;
-mod credits;
 pub mod device;
 pub mod dma;
 pub mod endpoint_mr;

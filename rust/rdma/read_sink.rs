@@ -140,7 +140,11 @@ impl Sink {
         fence: Fence,
         regions: &impl Regions,
     ) -> Result<Self, (Error, Self)> {
-        let (segments, memory) = memory.into_parts();
+        let Gather {
+            segments,
+            kept: memory,
+            ..
+        } = memory;
         // INVARIANT: There is no region.
         let mut this = Self {
             regions: SmallVec::new(),

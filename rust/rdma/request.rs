@@ -8,30 +8,16 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use kernel::{
-    container_of,
-    error::to_result,
-    prelude::*, //
-};
-
-use core::{
-    mem,
-    ptr::NonNull, //
-};
-
 use crate::{
+    cm::Endpoint,
     errno,
     outstanding::{
         End,
         Outstanding,
         Owner, //
     },
-    qp::{
-        Init,
-        Qp,
-        ReadyToReceive,
-        ReadyToSend, //
-    },
+    prelude::*,
+    qp::RawQp,
     srq::Srq,
     wc::{
         Arrival,
@@ -44,6 +30,8 @@ use crate::{
         WorkRequest, //
     }, //
 };
+use core::mem;
+use kernel::container_of;
 
 /// A request on the heap, with what is to be called when it has ended.
 ///
@@ -61,7 +49,7 @@ use crate::{
 ///     },
 ///     GFP_ATOMIC,
 /// )?;
-/// if let Err(refused) = qp.post(request) {
+/// if let Err(refused) = endpoint.post(request) {
 ///     // It was not posted, and comes back with all that it refers to.
 ///     return Err(refused.error);
 /// }
@@ -117,6 +105,9 @@ impl<W, F> NotPosted<W, F> {
 }
 
 impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
+    // SAFETY: `ended` is called once, with a pointer to the member of a box that `post` has given away.
+    const OWNER: Owner = unsafe { Owner::new(Self::ended) };
+
     /// Creates a request. Does not sleep if `flags` do not allow it.
     ///
     /// When it has ended, `then` is told.
@@ -131,9 +122,7 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
             return Err(then);
         };
         let this = Self {
-            // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given
-            // away, once.
-            owner: unsafe { Owner::new(Self::ended) },
+            owner: Self::OWNER,
             request,
             then,
         };
@@ -183,21 +172,15 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
 ///
 /// # Safety
 ///
-/// The requirements of [`Outstanding::post`] for `post`, but for the owner. `post` may use the request
-/// until it is posted.
+/// - If `post` succeeds, the request with the `cqe` must be posted, or [refused](Outstanding::refuse). Its
+///   completion must end before `queue` is freed.
+/// - If `post` fails, no completion may refer to the `cqe`.
+/// - `post` may use the request until it is posted.
 pub(crate) unsafe fn post<W, F, T>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
     post: impl FnOnce(*mut W, *mut rdma_bindings::ib_cqe) -> Result<T>,
 ) -> Result<T, NotPosted<W, F>> {
-    if queue.broken().is_some() {
-        let error = errno::enotconn();
-        return Err(NotPosted { error, request });
-    }
-    let Some(credit) = queue.credits().try_take() else {
-        let error = EAGAIN;
-        return Err(NotPosted { error, request });
-    };
     let request = KBox::into_raw(request);
     // SAFETY: `request` comes from a box, so it is valid, and so are its members.
     let (wr, owner) = unsafe {
@@ -206,85 +189,58 @@ pub(crate) unsafe fn post<W, F, T>(
             NonNull::new_unchecked(&raw mut (*request).owner),
         )
     };
-    // SAFETY: `owner` is a member of the box, which `Request::ended` frees when it is notified. `post`
-    // meets the other requirements by the function's contract.
-    match unsafe { queue.post(&credit, owner, |cqe| post(wr, cqe)) } {
-        Ok(posted) => {
-            credit.keep();
-            Ok(posted)
-        }
-        Err(error) => {
-            // SAFETY: The request was not posted, so `Request::ended` does not free the box.
-            let request = unsafe { KBox::from_raw(request) };
-            Err(NotPosted { error, request })
-        }
-    }
+    // SAFETY: `owner` is a member of the box, which `Request::ended` frees when it is notified.
+    let slot = unsafe { queue.take_slot(owner) };
+    let posted =
+        slot.and_then(|slot| post(wr, slot.cqe.get()).inspect_err(|_| queue.put_back(slot)));
+    posted.map_err(|error| {
+        // SAFETY: The request was not posted, so `Request::ended` does not free the box.
+        let request = unsafe { KBox::from_raw(request) };
+        NotPosted { error, request }
+    })
 }
 
-impl Qp<ReadyToSend> {
+impl Endpoint {
     /// Posts a send request. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the endpoint is not connected yet.
+    /// - See [`NotPosted`].
     pub fn post<K, F>(
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
-        self.post_send(request)
-    }
-}
-
-impl<S> Qp<S> {
-    /// Posts a request like [`Qp::post`], or returns the error of the driver. Any context.
-    pub(crate) fn post_send<K, F>(
-        &self,
-        request: KBox<Request<WorkRequest<K>, F>>,
-    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
-        if let Err(error) = self.check_inline(&request) {
+        if !self.sends.load(Acquire) {
+            let error = errno::enotconn();
             return Err(NotPosted { error, request });
         }
-        let qp = self.as_raw();
-        // SAFETY: `wr` is valid until it is posted, by the contract of `post`. `qp` is valid as long as
-        // `self`, which frees `sends` after its completions. The box owns the memory of the request.
-        unsafe { post(self.sends(), request, |wr, cqe| (*wr).copy(cqe)?.post(qp)) }
+        let RawQp {
+            qp, sends, inline, ..
+        } = &self.qp.raw;
+        let send = |wr: *mut WorkRequest<K>, cqe| {
+            // SAFETY: `wr` is valid until it is posted, by the contract of `post`. `qp` is valid as long as
+            // `self`. The box owns the memory of the request.
+            unsafe { (*wr).post(qp.as_ptr(), cqe, *inline) }
+        };
+        // SAFETY: `self` frees `sends` after the completions of its queue pair.
+        unsafe { post(sends, request, send) }
     }
-}
 
-impl<S> Qp<S> {
-    /// Checks that the driver copies the bytes that it has to copy of a send request. Any context.
-    ///
-    /// pvrdma and mlx4 would have the device read them at their addresses of the processor.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL` if it copies fewer: the request was [made](crate::Gather::copied) for another queue pair.
-    pub(crate) fn check_inline<K, F>(&self, request: &Request<WorkRequest<K>, F>) -> Result {
-        match request.request.inline_bytes() <= self.inline_limit() {
-            true => Ok(()),
-            false => Err(EINVAL),
-        }
-    }
-}
-
-/// States of a queue pair in which it takes receive requests.
-pub trait Receives {}
-
-impl Receives for Init {}
-impl Receives for ReadyToReceive {}
-impl Receives for ReadyToSend {}
-
-impl<S: Receives> Qp<S> {
     /// Posts a receive request. Any context.
     pub fn post_receive<K, F>(
         &self,
         request: KBox<Request<Receive<K>, F>>,
     ) -> Result<(), NotPosted<Receive<K>, F>> {
-        let qp = self.as_raw();
+        let RawQp { qp, receives, .. } = &self.qp.raw;
         let receive = |wr: *mut Receive<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
             let copy = unsafe { (*wr).copy(cqe) }?;
             // SAFETY: `qp` is valid as long as `self`. The box owns the memory of the request.
-            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &copy) })
+            to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp.as_ptr(), &copy) })
         };
         // SAFETY: `self` frees `receives` after the completions of its queue pair.
-        unsafe { post(self.receives(), request, receive) }
+        unsafe { post(receives, request, receive) }
     }
 }
 

@@ -4,8 +4,8 @@
 
 use crate::{
     completion::Done,
-    credits::Credit,
     outstanding::{
+        Credit,
         End,
         Outstanding,
         Owner, //

@@ -2,24 +2,14 @@
 
 //! Work requests, and the owners of their memory.
 
-use kernel::{
-    error::to_result,
-    prelude::*, //
-};
-
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
-
-use rdma_bindings as b;
-
 use crate::{
     gather::Gather,
     mr::PreparedMr,
-    sg::DmaList, //
-    small_vec::SmallVec,
+    prelude::*,
+    sg::DmaList,
+    small_vec::SmallVec, //
 };
+use rdma_bindings as b;
 
 /// A request for a send queue that is not posted, with the owner of its memory.
 ///
@@ -82,11 +72,6 @@ impl SendWr {
         this
     }
 
-    fn send(&self) -> &b::ib_send_wr {
-        // SAFETY: Each member of the union is valid by the type invariant.
-        unsafe { self.0.send.as_ref() }
-    }
-
     fn send_mut(&mut self) -> &mut b::ib_send_wr {
         // SAFETY: Each member of the union is valid by the type invariant.
         unsafe { self.0.send.as_mut() }
@@ -100,19 +85,6 @@ impl SendWr {
     fn atomic_mut(&mut self) -> &mut b::ib_atomic_wr {
         // SAFETY: Each member of the union is valid by the type invariant.
         unsafe { self.0.atomic.as_mut() }
-    }
-
-    /// Posts the request. After an error, it was not posted. Any context.
-    ///
-    /// # Safety
-    ///
-    /// - `qp` must be valid until the request has completed or the queue pair has been destroyed.
-    ///   Until then, the region and the memory of the request must stay valid.
-    /// - The `cqe` of the request must stay valid as long, and until its callback has returned.
-    pub(crate) unsafe fn post(mut self, qp: *mut b::ib_qp) -> Result {
-        // SAFETY: `qp`, the `cqe` and the memory of the request are valid by the function's
-        // contract. The driver does not use the structure after the call.
-        to_result(unsafe { b::rdma_helper_post_send(qp, self.send_mut()) })
     }
 }
 
@@ -248,17 +220,17 @@ impl<K> WorkRequest<K> {
 
     fn transfer(opcode: b::ib_wr_opcode, memory: Gather<K>) -> Self {
         let mut wr = SendWr::new(opcode);
-        if memory.is_inline() {
+        if memory.inline {
             wr.send_mut().send_flags = INLINE;
         }
-        let (segments, kept) = memory.into_parts();
+        let Gather { segments, kept, .. } = memory;
         // INVARIANT: `kept` owns the memory of the segments.
         Self { wr, segments, kept }
     }
 
     fn atomic(opcode: b::ib_wr_opcode, memory: Gather<K>, at: Remote) -> Result<Self> {
         check_written(&memory)?;
-        check_atomic(memory.bytes(), memory.segments().len(), at)?;
+        check_atomic(memory.bytes(), memory.segments.len(), at)?;
         let mut this = Self::transfer(opcode, memory);
         let wr = this.wr.atomic_mut();
         (wr.remote_addr, wr.rkey) = (at.address, at.key);
@@ -282,9 +254,27 @@ impl<K> WorkRequest<K> {
     }
 
     /// Completes the C structure for posting: signaled, not linked, with `cqe`. It refers to `self`, and
-    /// is valid until `self` is moved or dropped.
-    pub(crate) fn fill(&mut self, cqe: *mut b::ib_cqe) -> Result<NonNull<b::rdma_helper_send_wr>> {
+    /// is valid until `self` is moved or dropped. The driver of the queue pair copies at most `inline` bytes.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the request has more inline bytes: it was [made](Gather::copied) for another queue pair.
+    ///   pvrdma and mlx4 would let the device read them at their addresses of the processor.
+    pub(crate) fn fill(
+        &mut self,
+        cqe: *mut b::ib_cqe,
+        inline: u32,
+    ) -> Result<NonNull<b::rdma_helper_send_wr>> {
         let send = self.wr.send_mut();
+        let bytes = || {
+            self.segments
+                .iter()
+                .map(|segment| segment.length)
+                .sum::<u32>()
+        };
+        if send.send_flags & INLINE != 0 && bytes() > inline {
+            return Err(EINVAL);
+        }
         send.next = null_mut();
         send.send_flags |= b::ib_send_flags_IB_SEND_SIGNALED;
         send.sg_list = sg_list(&self.segments);
@@ -294,21 +284,33 @@ impl<K> WorkRequest<K> {
         Ok(NonNull::from(&mut self.wr.0))
     }
 
-    /// Returns a copy of the C structure for posting, as [`fill`](Self::fill). The request can complete,
-    /// and be freed, before the driver has returned: rxe reads `next` last.
-    pub(crate) fn copy(&mut self, cqe: *mut b::ib_cqe) -> Result<SendWr> {
-        let filled = self.fill(cqe)?;
+    /// Posts the request. `inline` is as for [`fill`](Self::fill). Any context.
+    ///
+    /// # Errors
+    ///
+    /// After an error, the request was not posted.
+    ///
+    /// - The errors of [`fill`](Self::fill), and of the driver.
+    ///
+    /// # Safety
+    ///
+    /// - `qp` must be valid until the request has completed or the queue pair has been destroyed.
+    ///   Until then, the region and the memory of the request must stay valid.
+    /// - `cqe` must stay valid as long, and until its callback has returned.
+    pub(crate) unsafe fn post(
+        &mut self,
+        qp: *mut b::ib_qp,
+        cqe: *mut b::ib_cqe,
+        inline: u32,
+    ) -> Result {
+        let filled = self.fill(cqe, inline)?;
+        // The driver gets a copy. The request can complete, and be freed, before the driver has returned: rxe
+        // reads `next` last.
         // SAFETY: `filled` points to the structure in `self`.
-        // INVARIANT: It is a copy of an initialized structure.
-        Ok(SendWr(unsafe { filled.read() }))
-    }
-
-    /// Returns how many bytes the driver has to copy, at addresses that mean nothing to a device.
-    pub(crate) fn inline_bytes(&self) -> u32 {
-        match self.wr.send().send_flags & INLINE {
-            0 => 0,
-            _ => self.segments.iter().map(|segment| segment.length).sum(),
-        }
+        let mut copy = SendWr(unsafe { filled.read() });
+        // SAFETY: `qp`, `cqe` and the memory of the request are valid by the function's contract. The driver
+        // does not use the structure after the call.
+        to_result(unsafe { b::rdma_helper_post_send(qp, copy.send_mut()) })
     }
 
     /// Returns the owner of the memory, after the request has completed.
@@ -332,7 +334,7 @@ impl<K> Receive<K> {
     /// `EACCES` if the device may not write there.
     pub fn new(memory: Gather<K>) -> Result<Self> {
         check_written(&memory)?;
-        let (segments, kept) = memory.into_parts();
+        let Gather { segments, kept, .. } = memory;
         // INVARIANT: The segments refer to what is kept.
         Ok(Self { segments, kept })
     }
@@ -367,10 +369,9 @@ fn sg_list(segments: &[b::ib_sge]) -> *mut b::ib_sge {
 
 /// Checks that the device may write to memory.
 fn check_written<K>(memory: &Gather<K>) -> Result {
-    if memory.is_written() {
-        Ok(())
-    } else {
-        Err(EACCES)
+    match memory.written {
+        true => Ok(()),
+        false => Err(EACCES),
     }
 }
 
@@ -403,8 +404,8 @@ mod tests {
         let send = request.wr.send_mut();
         assert_eq!(send.opcode, b::ib_wr_opcode_IB_WR_SEND_WITH_IMM);
         assert_eq!(send.ex.bindgen_union_field.to_ne_bytes(), [1, 2, 3, 4]);
-        let request = WorkRequest::send_with_inv(none(), 7).solicited().fenced();
-        let send = request.wr.send();
+        let mut request = WorkRequest::send_with_inv(none(), 7).solicited().fenced();
+        let send = request.wr.send_mut();
         assert_eq!((send.ex.bindgen_union_field, send.send_flags), (7, 4 | 1));
         let to = Remote { address: 9, key: 5 };
         let mut request = WorkRequest::write_with_imm(none(), to, 1);
@@ -414,11 +415,10 @@ mod tests {
         assert!(Receive::new(none()).is_ok());
         let bytes = || KVec::from_elem(0, 3, GFP_KERNEL).map(|bytes| Gather::inline(bytes, 3));
         if let Ok(bytes) = bytes() {
-            let request = WorkRequest::send(bytes);
-            assert_eq!(
-                (request.wr.send().send_flags, request.inline_bytes()),
-                (8, 3)
-            );
+            let mut request = WorkRequest::send(bytes);
+            assert_eq!(request.wr.send_mut().send_flags, 8);
+            assert!(request.fill(null_mut(), 2).is_err_and(|e| e == EINVAL));
+            assert!(request.fill(null_mut(), 3).is_ok());
         }
         if let Ok(bytes) = bytes() {
             assert!(WorkRequest::read(bytes, to).is_err_and(|e| e == EACCES));
@@ -429,16 +429,17 @@ mod tests {
     fn a_request_is_posted_again_as_at_first() -> Result {
         let mut request = WorkRequest::send(Gather::none()).fenced();
         let mut cqe = b::ib_cqe { done: None };
-        let first = request.fill(&mut cqe)?.cast::<b::ib_send_wr>();
+        let first = request.fill(&mut cqe, 0)?.cast::<b::ib_send_wr>();
         // SAFETY: `first` points to the structure in `request`.
         unsafe {
             // As in an unsignaled request of a chain.
             (*first.as_ptr()).next = first.as_ptr();
             (*first.as_ptr()).send_flags = b::ib_send_flags_IB_SEND_FENCE;
         }
-        let copy = request.copy(&mut cqe)?;
-        assert!(copy.send().next.is_null());
-        assert_eq!((copy.send().send_flags, copy.send().num_sge), (1 | 2, 0));
+        request.fill(&mut cqe, 0)?;
+        let send = request.wr.send_mut();
+        assert!(send.next.is_null());
+        assert_eq!((send.send_flags, send.num_sge), (1 | 2, 0));
         Ok(())
     }
 }

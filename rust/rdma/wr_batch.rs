@@ -2,26 +2,19 @@
 
 //! Requests about regions that are posted with one word to the device.
 
-use kernel::{
-    error::to_result,
-    prelude::*, //
-};
-
-use core::{
-    marker::PhantomData,
-    mem::MaybeUninit,
-    ptr::null_mut, //
-};
-
-use rdma_bindings as b;
-
 use crate::{
     mr::{
         PreparedMr,
         ValidMr, //
     },
+    prelude::*,
     sg::DmaList, //
 };
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit, //
+};
+use rdma_bindings as b;
 
 /// Maximum number of requests.
 // CAST: A small number.

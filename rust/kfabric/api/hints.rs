@@ -3,12 +3,10 @@
 //! Reading a consumer's hints.
 
 use super::needs::{
-    KindNeed,
-    Needs, //
-};
-use crate::api::needs::{
     first,
+    KindNeed,
     Mismatch,
+    Needs,
     Stage, //
 };
 use crate::{
@@ -27,18 +25,15 @@ use crate::{
             Object, //
         }, //
     },
+    prelude::*,
     provider::fabric::{
         Capabilities,
         Offer,
         EP_TYPE, //
     },
-    support::{
-        c_ref::name,
-        num::widen_u32, //
-    }, //
+    support::c_ref::name, //
 };
 use core::ptr;
-use kernel::str::CStr;
 use kfi_bindings::{
     kfi_domain_attr,
     kfi_ep_attr,

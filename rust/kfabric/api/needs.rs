@@ -5,6 +5,7 @@
 //! If no offer meets the hints, the error names the property that the closest offer lacks.
 
 use crate::{
+    prelude::*,
     provider::{
         fabric::{
             Capabilities,
@@ -12,17 +13,8 @@ use crate::{
         },
         msg_ep::MsgLimits, //
     },
-    support::{
-        errno::Errno,
-        num::{
-            signed,
-            widen,
-            widen_u32, //
-        },
-        refusal::Refusal, //
-    }, //
+    support::num::signed, //
 };
-use kernel::str::CStr;
 
 /// The needs of a consumer. The default needs nothing: every offer meets it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,32 +2,25 @@
 
 //! Bytes that the core copies while the consumer posts a transfer (`KFI_INJECT`).
 
-use crate::{
-    post::{
-        local::{
-            Buffers,
-            DescMr,
-            LocalPieces,
-            LocalRules,
-            MAX_INJECT, //
-        },
-        Op, //
+use super::{
+    local::{
+        Buffers,
+        DescMr,
+        LocalPieces,
+        LocalRules,
+        MAX_INJECT, //
     },
+    Op, //
+};
+use crate::{
+    prelude::*,
     region::{
         extents::MappedAs,
         source::Source, //
-    },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal, //
     }, //
 };
 use core::ptr;
-use kernel::{
-    bindings,
-    ffi::c_void, //
-};
+use kernel::bindings;
 
 /// A copy of the bytes of one transfer.
 #[derive(Clone, Copy, Debug)]

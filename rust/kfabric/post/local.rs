@@ -9,6 +9,7 @@ mod kunit;
 
 use super::Op;
 use crate::{
+    prelude::*,
     region::{
         access::Access,
         extents::{
@@ -18,15 +19,9 @@ use crate::{
         segment_list::SegmentList,
         source::Source, //
     },
-    support::{
-        errno::Errno,
-        num::widen,
-        refusal::Refusal,
-        vec::ArrayVec, //
-    }, //
+    support::vec::ArrayVec, //
 };
 use core::slice;
-use kernel::ffi::c_void;
 use kfi_bindings::{
     kfi_iov_type,
     kfi_iov_type_KFI_BVEC as BVEC,

@@ -11,12 +11,8 @@ use super::{
         CqPlace, //
     }, //
 };
-use crate::support::{
-    errno::Errno,
-    num::widen_u32, //
-};
+use crate::prelude::*;
 use core::mem::ManuallyDrop;
-use kernel::sync::Arc;
 
 /// The right and duty to complete one transfer. Dropping it completes the transfer as cancelled.
 ///

@@ -153,7 +153,7 @@ impl Chain {
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         let count = self.tail.as_ref().map_or(0, |tail| tail.count);
-        if count >= MAX_UNSIGNALED.min(self.endpoint.qp().sends().depth() / 2) {
+        if count >= MAX_UNSIGNALED.min(self.endpoint.qp.raw.sends.depth() / 2) {
             return self.push(request);
         }
         let last = self.add(request)?;
@@ -178,18 +178,15 @@ impl Chain {
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<NonNull<b::ib_cqe>, NotPosted<WorkRequest<K>, F>> {
-        if let Err(error) = self.endpoint.qp().check_inline(&request) {
-            return Err(NotPosted { error, request });
-        }
-        let queue = self.endpoint.qp().sends();
+        let qp = &self.endpoint.qp.raw;
         let fill = |wr: *mut WorkRequest<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`.
-            let filled = unsafe { (*wr).fill(cqe) }?;
+            let filled = unsafe { (*wr).fill(cqe, qp.inline) }?;
             Ok((filled, NonNull::new(cqe).ok_or(EINVAL)?))
         };
         // SAFETY: The request is posted or refused at the end of the chain. `self.endpoint` keeps
         // the queue valid until all completions have been handled.
-        let (wr, cqe) = unsafe { post(queue, request, fill) }?;
+        let (wr, cqe) = unsafe { post(&qp.sends, request, fill) }?;
         let wr = wr.as_ptr().cast();
         // SAFETY: `wr` is a request that is not posted yet.
         unsafe { self.link(wr) };
@@ -258,7 +255,7 @@ impl Chain {
         if self.is_empty() {
             return Ok(self.tail.take());
         }
-        let qp = self.endpoint.qp().as_raw();
+        let qp = self.endpoint.qp.as_raw();
         let mut bad = null_mut();
         // SAFETY: `qp` is valid as long as `self.endpoint`. `self.first` heads a list of unposted
         // requests. They are not freed before they complete. They are not used after a successful

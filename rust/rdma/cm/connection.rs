@@ -304,7 +304,7 @@ impl ConnState {
         self.id.store(id.as_raw(), Relaxed);
         // SAFETY: `id` is valid until `close()` calls `clear_id()`: its owner calls `close()`
         // before it drops `id`.
-        unsafe { self.endpoint.qp().comm_est().set_id(id.as_raw()) };
+        unsafe { self.endpoint.qp.comm_est().set_id(id.as_raw()) };
         self.timer.set(self.limit);
     }
 
@@ -318,7 +318,7 @@ impl ConnState {
             }
         }
         self.timer.cancel();
-        self.endpoint.qp().comm_est().clear_id();
+        self.endpoint.qp.comm_est().clear_id();
     }
 
     /// Disconnects. The lock must be held.
@@ -388,7 +388,7 @@ impl ConnState {
     fn request(&self, id: &Locked<'_>) -> Result {
         self.set_step(id, Step::Request);
         self.endpoint.prepare(id)?;
-        id.connect(self.endpoint.qp(), &self.terms, &self.request)
+        id.connect(&self.endpoint.qp, &self.terms, &self.request)
     }
 
     /// Handles the peer's acceptance.
@@ -438,7 +438,7 @@ impl ConnState {
             Step::Ended => (),
             Step::Established if self.closing.load(Relaxed) => self.end(id, Event::Disconnected),
             Step::Established => {
-                let (in_flight, ended) = self.endpoint.qp().sends().progress();
+                let (in_flight, ended) = self.endpoint.qp.raw.sends.progress();
                 match self.stall.has_stalled(in_flight, ended) {
                     true => self.end(id, Event::Stalled),
                     false => self.check_stall_later(id),

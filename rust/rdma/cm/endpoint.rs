@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     device::Device,
-    errno,
     gather::{
         Buffer,
         Gather, //
@@ -23,14 +22,6 @@ use crate::{
         Init,
         Qp, //
     },
-    request::{
-        NotPosted,
-        Request, //
-    },
-    wr::{
-        Receive,
-        WorkRequest, //
-    }, //
 };
 
 /// A queue pair that the connection manager connects to a peer once.
@@ -41,11 +32,11 @@ use crate::{
 /// The [`Connection`](super::Connection) must be dropped first. The drop may sleep: see
 /// [`Connection::close`](super::Connection::close).
 pub struct Endpoint {
-    qp: Qp<Init>,
+    pub(crate) qp: Qp<Init>,
     /// True if it belongs or belonged to a connection.
     claimed: Atomic<bool>,
     /// True if it accepts send requests.
-    sends: Atomic<bool>,
+    pub(crate) sends: Atomic<bool>,
     /// Unique number of this endpoint.
     id: u64,
 }
@@ -77,23 +68,6 @@ impl Endpoint {
         self.qp.number()
     }
 
-    /// Posts a send request. Any context.
-    ///
-    /// # Errors
-    ///
-    /// - ENOTCONN if it is not connected yet.
-    /// - See [`NotPosted`].
-    pub fn post<K, F>(
-        &self,
-        request: KBox<Request<WorkRequest<K>, F>>,
-    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
-        if !self.sends.load(Acquire) {
-            let error = errno::enotconn();
-            return Err(NotPosted { error, request });
-        }
-        self.qp.post_send(request)
-    }
-
     /// Creates a gather of bytes for a request on this endpoint, see [`Gather::copied`]. Any
     /// context.
     pub fn copied(&self, bytes: KVec<u8>, flags: Flags) -> Result<Gather<Buffer>> {
@@ -104,8 +78,8 @@ impl Endpoint {
     /// tasks post or requests complete. Any context.
     pub fn room(&self) -> (usize, usize) {
         (
-            self.qp.sends().credits().left(),
-            self.qp.receives().credits().left(),
+            self.qp.raw.sends.credits().left(),
+            self.qp.raw.receives.credits().left(),
         )
     }
 
@@ -117,19 +91,6 @@ impl Endpoint {
     /// Returns the unique number of this endpoint.
     pub(super) fn id(&self) -> u64 {
         self.id
-    }
-
-    /// Returns the queue pair.
-    pub(super) fn qp(&self) -> &Qp<Init> {
-        &self.qp
-    }
-
-    /// Posts a receive request. Any context.
-    pub fn post_receive<K, F>(
-        &self,
-        request: KBox<Request<Receive<K>, F>>,
-    ) -> Result<(), NotPosted<Receive<K>, F>> {
-        self.qp.post_receive(request)
     }
 
     /// Moves the queue pair to the error state: outstanding requests are flushed, and new ones are
@@ -162,7 +123,7 @@ impl Endpoint {
 
     /// Checks whether a posted request has failed. Any context.
     pub(super) fn is_broken(&self) -> bool {
-        let queues = [self.qp.sends(), self.qp.receives()];
+        let queues = [&self.qp.raw.sends, &self.qp.raw.receives];
         queues.iter().any(|queue| queue.broken().is_some())
     }
 

@@ -303,7 +303,7 @@ impl Incoming {
             }
             id.set_timers(state.terms())?;
             state.endpoint().connect(id, Some(state.terms()))?;
-            id.accept(state.endpoint().qp(), state.terms(), agreed.private_data)
+            id.accept(&state.endpoint().qp, state.terms(), agreed.private_data)
         })
     }
 

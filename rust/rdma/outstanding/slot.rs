@@ -5,11 +5,9 @@
 //! An *unsignaled* request completes only if it fails, and its owner is notified at once. Otherwise
 //! the completion of a later request notifies the owner. In both cases the slot stays in use until
 //! the later request has completed.
-//!
-//! A [`Standing`] holds the credits of a queue, and the status that broke the queue.
 
+use super::Standing;
 use crate::{
-    credits::Credits,
     prelude::*,
     wc::{
         RawCompletion,
@@ -42,8 +40,8 @@ const LOUD: u32 = u32::MAX;
 /// - `of` is the standing of the queue that has the slot.
 /// - `before` is null, or leads from one silent slot of the same queue to the next; none of them ends in
 ///   another way before this one has ended, but with the queue.
-pub(super) struct Slot {
-    cqe: Opaque<rdma_bindings::ib_cqe>,
+pub(crate) struct Slot {
+    pub(crate) cqe: Opaque<rdma_bindings::ib_cqe>,
     /// The owner of the request in this slot, or null if the slot is free.
     owner: Atomic<*mut Owner>,
     /// Number of credits that return with the completion: that of the request, and those of
@@ -109,11 +107,6 @@ impl Slot {
     pub(super) fn forget(&self, owner: NonNull<Owner>) -> bool {
         let owner = owner.as_ptr();
         self.owner.cmpxchg(owner, null_mut(), Full).is_ok()
-    }
-
-    /// Returns the `cqe` for completions.
-    pub(super) fn cqe(&self) -> *mut rdma_bindings::ib_cqe {
-        self.cqe.get()
     }
 
     /// Returns the slot of a `cqe`.
@@ -297,48 +290,6 @@ impl Owner {
     }
 }
 
-/// How a queue stands.
-#[pin_data]
-pub(super) struct Standing {
-    /// One for each request that may be under way, but for the one that drains the queue.
-    #[pin]
-    pub(super) credits: Credits,
-    /// How many that are under way complete only if they fail, and wait for nobody.
-    pub(super) silent: Atomic<usize>,
-    /// The status that broke the queue.
-    broken: Atomic<u32>,
-    /// Queue pairs share it: what breaks one of them doesn't break the queue.
-    shared: bool,
-}
-
-impl Standing {
-    /// Creates the standing of a queue with `depth` places.
-    pub(super) fn new(depth: u32, shared: bool) -> impl PinInit<Self> {
-        pin_init!(Self {
-            credits <- Credits::new(depth),
-            silent: Atomic::new(0),
-            broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
-            shared,
-        })
-    }
-
-    /// Returns the status that broke the queue, if any. Any context.
-    #[inline]
-    pub(super) fn broken(&self) -> Option<WcStatus> {
-        let status = WcStatus::from_raw(self.broken.load(Relaxed));
-        (status != WcStatus::SUCCESS).then_some(status)
-    }
-
-    /// Marks the queue as broken, and keeps the first status. Any context.
-    pub(super) fn break_by(&self, status: WcStatus) {
-        if self.shared {
-            return;
-        }
-        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
-        self.broken.store(first.as_raw(), Relaxed);
-    }
-}
-
 #[kernel::macros::kunit_tests(rdma_slot)]
 mod tests {
     use super::*;
@@ -450,7 +401,7 @@ mod tests {
                 ..Default::default()
             };
             // SAFETY: This is the member that kernel users set.
-            *unsafe { wc.__bindgen_anon_1.wr_cqe.as_mut() } = silent.cqe();
+            *unsafe { wc.__bindgen_anon_1.wr_cqe.as_mut() } = silent.cqe.get();
             // SAFETY: `wc` is the completion of a request with the `cqe` of a slot, which `queue` has.
             unsafe { Slot::complete(null_mut(), &mut wc) };
             assert_eq!(FAILED.xchg(0, Relaxed), 1);

@@ -22,7 +22,7 @@ pub struct Depths {
     /// The most segments of local memory in a request.
     pub segments: u32,
     /// The most bytes that the driver should copy into a send request when it is posted. A driver may
-    /// copy fewer, or none: see the queue pair's [limit](super::Qp::inline_limit).
+    /// copy fewer, or none: see [`Gather::copied`](crate::Gather::copied).
     pub inline: u32,
 }
 

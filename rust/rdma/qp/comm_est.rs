@@ -8,17 +8,12 @@
 //! lost. The driver then reports that communication is established, and the connection manager
 //! needs that report.
 
-use kernel::{
-    prelude::*,
-    sync::Arc,
-    types::Opaque, //
+use crate::{
+    leak::leak,
+    prelude::*, //
 };
-
-use core::ptr::null_mut;
-
+use kernel::types::Opaque;
 use rdma_bindings as b;
-
-use crate::leak::leak;
 
 /// Notifies an identifier of the connection manager, if it is set.
 ///

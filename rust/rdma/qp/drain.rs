@@ -8,20 +8,6 @@
 //! have their own drain for a device in reset. A device in reset refuses requests. Its driver
 //! completes the outstanding ones when the completion queue is polled, which this drain does.
 
-use kernel::{
-    error::to_result,
-    prelude::*,
-    sync::Arc,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
-};
-
-use core::marker::PhantomData;
-
-use pin_init::stack_pin_init;
-
 use super::{
     Depths,
     Qp,
@@ -37,6 +23,7 @@ use crate::{
     gather::Gather,
     outstanding::Outstanding,
     pd::Pd,
+    prelude::*,
     srq::Srq,
     waiter::Waiter,
     wc::WcStatus,
@@ -45,6 +32,12 @@ use crate::{
         WorkRequest, //
     }, //
 };
+use core::marker::PhantomData;
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
+};
+use pin_init::stack_pin_init;
 
 /// How long a drain sleeps before it posts its request again, or looks again whether all requests have ended.
 const LOOK: Delta = Delta::from_millis(10);
@@ -71,8 +64,8 @@ impl<S> Qp<S> {
     pub fn drain(&self, limit: u32) -> bool {
         let qp = self.as_raw();
         // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
-        let post = |cqe| unsafe { WorkRequest::empty().copy(cqe)?.post(qp) };
-        self.drain_queue(self.send_entries(), self.sends(), post, limit)
+        let post = |cqe| unsafe { WorkRequest::empty().post(qp, cqe, 0) };
+        self.drain_queue(self.send_entries(), &self.raw.sends, post, limit)
     }
 
     /// Drains the receive requests like [`Qp::drain`].
@@ -87,7 +80,7 @@ impl<S> Qp<S> {
             // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
             to_result(unsafe { rdma_bindings::rdma_helper_post_recv(qp, &last) })
         };
-        self.drain_queue(self.receive_entries(), self.receives(), post, limit)
+        self.drain_queue(self.receive_entries(), &self.raw.receives, post, limit)
     }
 
     /// Waits for the requests of one of its queues. `post` posts a request without memory with the

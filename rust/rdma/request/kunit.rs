@@ -87,7 +87,7 @@ mod tests {
         let qp = fake.as_raw();
         // SAFETY: `wr` is valid until it is posted. The fake queue pair is valid, completes nothing by
         // itself, and the test keeps `queue`.
-        unsafe { post(queue, request, |wr, cqe| (*wr).copy(cqe)?.post(qp)) }
+        unsafe { post(queue, request, |wr, cqe| (*wr).post(qp, cqe, 0)) }
     }
 
     /// Completes the last posted request.
@@ -212,7 +212,7 @@ mod tests {
             let qp = fake.as_raw();
             // SAFETY: The fake queue pair is valid, the request refers to nothing, and the waiter waits.
             let posted =
-                unsafe { waiter.post(&credit, |cqe| WorkRequest::empty().copy(cqe)?.post(qp)) };
+                unsafe { waiter.post(&credit, |cqe| WorkRequest::empty().post(qp, cqe, 0)) };
             assert!(posted.is_ok());
             credit.keep();
         }

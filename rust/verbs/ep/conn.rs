@@ -1,48 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection of an endpoint.
+//! The connection of an endpoint, and the requests that it sends.
+//!
+//! Requests wait for more (`KFI_MORE`), so that the device gets them with one doorbell.
+//!
+//! Lock order: the lock of the requests is before those of the driver. No transfer ends under it.
 
-use super::{
-    deferred::{
-        self,
-        DeferredSends,
-        Giving, //
-    },
-    reg_states::{
-        self,
-        RegStates, //
-    }, //
-};
+use super::regions::RegStates;
 use crate::refused;
 use core::net::SocketAddr;
 use kernel::{
     impl_has_work,
     new_mutex,
     new_work,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock,
+    prelude::*,
     provider::cm::{
         Bounds,
-        ConnEvents, //
-        ConnFailed,
+        ConnEvents,
+        ConnFailed, //
     },
-    workqueue::OwnedQueue,
-    Errno,
-    NoIo,
-    Refusal, //
+    workqueue::OwnedQueue, //
 };
 use rdma::{
     cm::{
@@ -53,9 +39,15 @@ use rdma::{
         Event,
         Incoming,
         Proposal,
+        Tail,
+        Unposted,
         REJECTED_BY_CONSUMER, //
     },
-    request::CompletionHandler,
+    request::{
+        CompletionHandler,
+        NotPosted,
+        Request, //
+    },
     wr::WorkRequest, //
 };
 
@@ -88,18 +80,66 @@ impl Stage {
     }
 }
 
+/// The requests of a connection that the device doesn't know of.
+enum Sends {
+    /// The connection accepts requests.
+    Open {
+        /// The waiting requests, if any.
+        waiting: Option<Chain>,
+        /// The last posted unsignaled requests, whose completion a later request reports.
+        tail: Option<Tail>,
+    },
+    /// The device has refused waiting requests. Dropping them calls their handlers.
+    Failed { _unposted: Unposted },
+    /// The connection accepts no more requests.
+    Shut,
+}
+
+impl Sends {
+    /// Keeps a chain if it `waits`, or posts it. Returns whether the device refuses it.
+    fn set(&mut self, chain: Chain, waits: bool) -> bool {
+        if waits {
+            *self = Self::Open {
+                waiting: Some(chain),
+                tail: None,
+            };
+            return false;
+        }
+        match chain.try_post() {
+            Ok(tail) => {
+                let waiting = None;
+                *self = Self::Open { waiting, tail };
+                false
+            }
+            Err(_unposted) => {
+                *self = Self::Failed { _unposted };
+                true
+            }
+        }
+    }
+}
+
+/// The kind of a request's completion.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The request completes.
+    Signaled,
+    /// The request completes if it fails. Otherwise a later request reports its completion, unless many
+    /// unsignaled requests precede it.
+    Unsignaled,
+}
+
 /// The connection of an endpoint, from before there is one.
 #[pin_data]
 pub(super) struct Conn {
     source: Option<SocketAddr>,
     events: Arc<ConnEvents>,
     queue: Arc<OwnedQueue>,
-    /// Posted requests that wait for more.
     #[pin]
-    staged: DeferredSends,
+    sends: IrqLock<Sends>,
     /// States of regions that were registered on the connection.
     #[pin]
-    reg_states: RegStates,
+    pub(super) reg_states: RegStates,
     #[pin]
     stage: Mutex<Stage>,
     /// A request to the peer has failed.
@@ -126,13 +166,17 @@ impl Conn {
         queue: Arc<OwnedQueue>,
     ) -> Result<Arc<Self>, Refusal> {
         let source = answers.as_ref().map_or(source, Incoming::local);
-        let reg_states = reg_states::buckets(tx_size).map_err(|_| Errno::ENOMEM)?;
+        let reg_states = RegStates::new(tx_size).map_err(|_| Errno::ENOMEM)?;
+        let sends = Sends::Open {
+            waiting: None,
+            tail: None,
+        };
         let conn = pin_init!(Self {
             source,
             events,
             queue,
-            staged <- DeferredSends::new(),
-            reg_states <- RegStates::new(reg_states),
+            sends <- new_irq_lock!(sends, c"kfi_verbs_staged"),
+            reg_states <- reg_states,
             stage <- new_mutex!(Stage::New(answers)),
             failed: Atomic::new(false),
             has_cause: Atomic::new(false),
@@ -181,7 +225,7 @@ impl Conn {
         self.has_cause.store(true, Relaxed);
         // First, so that nobody posts anything when it is told of the others.
         self.events.shut_down();
-        self.staged.shut();
+        self.shut_sends();
         if let Stage::Begun(connection) = &*self.stage.lock() {
             connection.disconnect();
         }
@@ -217,50 +261,95 @@ impl Conn {
         }
     }
 
-    /// Gives a request to the device, as [`DeferredSends::give`]; if something fails that was accepted before, so
-    /// does the connection. Any context.
+    /// Posts a request behind the waiting ones, or lets it wait with them if `more` follow. If the device
+    /// refuses an accepted request, the connection fails. Any context.
     pub(super) fn give<K, F>(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
-        request: deferred::Send<K, F>,
+        request: KBox<Request<WorkRequest<K>, F>>,
         more: bool,
-        how: Giving,
-    ) -> deferred::Given<K, F>
+        signal: Signal,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>>
     where
         K: Send + 'static,
         F: CompletionHandler<WorkRequest<K>>,
     {
-        let (given, failed) = self.staged.give(endpoint, request, more, how);
+        let (given, failed) = self.sends.with(|sends| {
+            let Sends::Open { waiting, tail } = &mut **sends else {
+                // It would overtake requests that have ended without being sent.
+                let error = Errno::ENOTCONN.into();
+                return (Err(NotPosted { error, request }), false);
+            };
+            let mut chain = match waiting.take() {
+                Some(chain) => chain,
+                None if !more && tail.is_none() && signal == Signal::Signaled => {
+                    return (endpoint.post(request), false)
+                }
+                None => match endpoint.begin_chain_behind(tail) {
+                    Ok(chain) => chain,
+                    Err(error) => return (Err(NotPosted { error, request }), false),
+                },
+            };
+            let given = match signal {
+                Signal::Signaled => chain.push(request),
+                Signal::Unsignaled => chain.push_unsignaled(request),
+            };
+            // If the queue is full, the waiting requests are posted: their completions make space.
+            let waits = more && given.is_ok();
+            (given, sends.set(chain, waits))
+        });
         if failed {
             self.fail();
         }
         given
     }
 
-    /// Gives several requests to the device like [`give`](Self::give). Refused requests are
-    /// returned. Any context.
+    /// Posts several requests like [`give`](Self::give). Returns refused requests. Any context.
     pub(super) fn give_all(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         requests: Chain,
         more: bool,
     ) -> Result<(), (Error, Chain)> {
-        if self.staged.give_all(endpoint, requests, more)? {
+        let failed = self.sends.with(|sends| {
+            let Sends::Open { waiting, tail } = &mut **sends else {
+                return Err((Errno::ENOTCONN.into(), requests));
+            };
+            let mut chain = match waiting.take() {
+                Some(chain) => chain,
+                None => match endpoint.begin_chain_behind(tail) {
+                    Ok(chain) => chain,
+                    Err(error) => return Err((error, requests)),
+                },
+            };
+            chain.append(requests);
+            Ok(sends.set(chain, more))
+        })?;
+        if failed {
             self.fail();
         }
         Ok(())
     }
 
-    /// Gives those that wait for more to the device. Any context.
+    /// Posts the waiting requests. Any context.
     pub(super) fn go(self: &Arc<Self>) {
-        if self.staged.go() {
+        let failed = self.sends.with(|sends| match &mut **sends {
+            Sends::Open { waiting, .. } => match waiting.take() {
+                Some(chain) => sends.set(chain, false),
+                None => false,
+            },
+            _ => false,
+        });
+        if failed {
             self.fail();
         }
     }
 
-    /// Returns the states of regions that were registered on the connection. Any context.
-    pub(super) fn reg_states(&self) -> &RegStates {
-        &self.reg_states
+    /// Cancels the waiting requests, and refuses later ones. May call handlers of completion queues.
+    fn shut_sends(&self) {
+        let shut = |sends: &mut Sends| core::mem::replace(sends, Sends::Shut);
+        let waiting = self.sends.with(|sends| shut(sends));
+        drop(waiting);
     }
 
     /// Returns the local address. May sleep.
@@ -284,7 +373,7 @@ impl Conn {
     /// device has had its time.
     pub(super) fn end(&self, endpoint: Option<&Arc<Endpoint>>) {
         self.has_cause.store(true, Relaxed);
-        self.staged.shut();
+        self.shut_sends();
         let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
         match stage {
             // Requests that are left end with the queue pair, or are lost with it.
@@ -348,7 +437,7 @@ impl rdma::cm::Events for Telling {
             Event::Stalled | Event::Disconnected | Event::DeviceRemoval => {
                 self.0.has_cause.store(true, Relaxed);
                 events.shut_down();
-                self.0.staged.shut();
+                self.0.shut_sends();
             }
             Event::PathChanged => (),
         }

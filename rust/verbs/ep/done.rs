@@ -4,18 +4,17 @@
 
 use super::{
     conn::Conn,
-    sharers::Sharers, //
+    srx::Sharers, //
 };
 use crate::rxe;
-use kernel::sync::Arc;
 use kfabric::{
     num,
+    prelude::*,
     provider::ticket::{
         Failed,
         Received,
         Ticket, //
-    },
-    Errno, //
+    }, //
 };
 use rdma::{
     endpoint_mr::Registering,
@@ -36,23 +35,15 @@ use rdma::{
 
 /// Ends a transfer when its work request has.
 pub(super) struct TransferHandler {
-    ticket: Ticket,
-    conn: Arc<Conn>,
+    pub(super) ticket: Ticket,
+    pub(super) conn: Arc<Conn>,
 }
 
 /// The completion target of a request about a region on an endpoint's queue. It tells the region's owner of the end, and
 /// the connection of a failure, because nobody waits for a registration.
 pub(super) struct RegionCompletion {
-    registering: Registering,
-    conn: Arc<Conn>,
-}
-
-impl RegionCompletion {
-    /// Returns the target of a request on the queue of this connection.
-    pub(super) fn new(registering: Registering, conn: &Arc<Conn>) -> Self {
-        let conn = conn.clone();
-        Self { registering, conn }
-    }
+    pub(super) registering: Registering,
+    pub(super) conn: Arc<Conn>,
 }
 
 impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
@@ -71,21 +62,8 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
 
 /// Ends a receive that endpoints share when its work request has ended.
 pub(super) struct SharedReceiveHandler {
-    ticket: Ticket,
-    sharers: Arc<Sharers>,
-}
-
-impl SharedReceiveHandler {
-    /// Creates the handler of a shared receive.
-    pub(super) fn new(ticket: Ticket, sharers: &Arc<Sharers>) -> Self {
-        let sharers = sharers.clone();
-        Self { ticket, sharers }
-    }
-
-    /// Returns the ticket of a transfer that was not accepted.
-    pub(super) fn into_ticket(self) -> Ticket {
-        self.ticket
-    }
+    pub(super) ticket: Ticket,
+    pub(super) sharers: Arc<Sharers>,
 }
 
 impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
@@ -95,7 +73,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
         match (ended.result, conn) {
             (Ok(arrival), conn) => {
                 if let (Some(key), Some(conn)) = (ended.invalidated, conn) {
-                    conn.reg_states().see(key);
+                    conn.reg_states.see(key);
                 }
                 arrived(self.ticket, arrival);
             }
@@ -117,17 +95,6 @@ pub(super) enum QueueKind {
 }
 
 impl TransferHandler {
-    /// Creates the handler of a transfer on this connection.
-    pub(super) fn new(ticket: Ticket, conn: &Arc<Conn>) -> Self {
-        let conn = conn.clone();
-        Self { ticket, conn }
-    }
-
-    /// Returns the ticket of a transfer that was not accepted.
-    pub(super) fn into_ticket(self) -> Ticket {
-        self.ticket
-    }
-
     fn fail(self, queue: QueueKind, error: WrError) {
         let failed = note(&self.conn, queue, error);
         self.ticket.fail(failed);
@@ -167,7 +134,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
         match ended.result {
             Ok(arrival) => {
                 if let Some(key) = ended.invalidated {
-                    self.conn.reg_states().see(key);
+                    self.conn.reg_states.see(key);
                 }
                 arrived(self.ticket, arrival);
             }

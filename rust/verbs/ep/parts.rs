@@ -19,18 +19,14 @@ use super::{
         map,
         remote, //
     },
-    qp_resources::QpResources, //
+    read_sinks::Read,
+    QpResources, //
 };
-use crate::ep::read_sinks::Read;
 use crate::refused;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
-    num::widen,
+    prelude::*,
     provider::{
         msg_ep::PostRefusal,
         ticket::{
@@ -38,11 +34,9 @@ use kfabric::{
             Ticket, //
         }, //
     },
-    Errno,
     LocalMemory,
     LocalPiece,
     Op,
-    Refusal,
     TransferRequest, //
 };
 use rdma::{
@@ -216,7 +210,7 @@ impl QpResources {
         conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
         let parts = transfer.remote.pieces().len();
-        if parts > self.sends() {
+        if parts > self.sends {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));
         }
@@ -225,7 +219,7 @@ impl QpResources {
             sinks += self.sinks_of(transfer);
             Ok::<_, Refusal>(())
         })?;
-        if parts + 2 * sinks > self.sends() || !self.has_sinks(sinks) {
+        if parts + 2 * sinks > self.sends || !self.has_sinks(sinks) {
             let why = c"more pieces of memory to be registered than the queue has places for";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(sinks)));
         }
@@ -234,20 +228,19 @@ impl QpResources {
         transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
                 let part = whole.part(conn);
-                let begun = begin(self.request(transfer), part, |request| chain.push(request));
+                let request = self.request(transfer, transfer.remote.pieces());
+                let begun = begin(request, part, |request| chain.push(request));
                 begun.map_err(|(why, _)| why)
             }
             _ => self.read_registered(transfer, &mut chain, whole, conn),
         })?;
         Ok(chain)
     }
-}
 
-impl QpResources {
     /// Returns the number of local pieces to register for a request. Any context.
     pub(super) fn sinks_of(&self, transfer: &TransferRequest) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
-        match (self.sinks(), transfer.op, &transfer.local) {
+        match (&self.sinks, transfer.op, &transfer.local) {
             (Some(_), Op::Read, LocalMemory::Lent(local)) => {
                 local.pieces().iter().filter(is_bare).count()
             }
@@ -257,7 +250,11 @@ impl QpResources {
 
     /// Checks whether `count` pieces of memory can be registered at once. Any context.
     fn has_sinks(&self, count: usize) -> bool {
-        count == 0 || self.sinks().is_some_and(|sinks| count <= sinks.count())
+        count == 0
+            || self
+                .sinks
+                .as_ref()
+                .is_some_and(|sinks| count <= sinks.count())
     }
 
     /// Puts a read on a chain, with the requests that register its memory. After an error, some of them may
@@ -269,12 +266,12 @@ impl QpResources {
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<(), Refusal> {
-        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), &transfer.local) else {
+        let (Some(sinks), LocalMemory::Lent(local)) = (&self.sinks, &transfer.local) else {
             return Err(Errno::EINVAL.into());
         };
         let from = remote(transfer.remote.pieces())?;
         whole.with_read(Read::reserve)?;
-        let sink = sinks.sink(self.pd(), map(self.pd(), local, true)?)?;
+        let sink = sinks.sink(&self.pd, map(&self.pd, local, true)?)?;
         let read = sink.read(chain, from, self.fences(transfer), || whole.part(conn));
         whole.with_read(|read| read.add(sinks, sink));
         read.map_err(refused::not_posted)

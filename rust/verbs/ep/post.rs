@@ -3,34 +3,28 @@
 //! Conversion of transfers to work requests. Any context.
 
 use super::{
-    conn::Conn,
-    deferred::Giving,
+    conn::{
+        Conn,
+        Signal, //
+    },
     done::TransferHandler,
-    qp_resources::QpResources, //
+    QpResources, //
 };
 use crate::{
     refused,
     rxe, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
-    provider::{
-        msg_ep::{
-            Post,
-            PostRefusal, //
-        },
-        ticket::Ticket, //
+    prelude::*,
+    provider::msg_ep::{
+        Post,
+        PostRefusal, //
     },
     AtomicOp,
-    Errno,
     LocalMemory,
     LocalPiece,
     LocalPieces,
     Op,
-    Refusal,
     RemotePiece,
     TransferRequest, //
 };
@@ -53,78 +47,67 @@ use rdma::{
 
 impl QpResources {
     /// Posts a transfer.
-    pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), PostRefusal> {
-        let endpoint = match self.endpoint() {
-            Ok(endpoint) => endpoint,
-            Err(why) => return Err(post.refuse(why)),
-        };
+    pub(super) fn post(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        post: Post<'_>,
+        conn: &Arc<Conn>,
+    ) -> Result<(), PostRefusal> {
         let Post {
             transfer, ticket, ..
         } = post;
-        match transfer.op {
-            Op::Receive => self.receive(endpoint, transfer, ticket, conn),
-            _ if transfer.remote.pieces().len() > 1 || self.sinks_of(transfer) > 0 => {
-                self.split(endpoint, transfer, ticket, conn)
-            }
-            _ => self.transmit(endpoint, transfer, ticket, conn),
+        let pieces = transfer.remote.pieces();
+        if pieces.len() > 1 || self.sinks.is_some() && self.sinks_of(transfer) > 0 {
+            return self.split(endpoint, transfer, ticket, conn);
         }
+        let handler = TransferHandler {
+            ticket,
+            conn: conn.clone(),
+        };
+        let begun = match transfer.op {
+            Op::Receive => begin(receive(&self.pd, transfer), handler, |request| {
+                endpoint.post_receive(request)
+            }),
+            _ => begin(self.request(transfer, pieces), handler, |request| {
+                conn.give(endpoint, request, transfer.flags.more, Signal::Signaled)
+            }),
+        };
+        begun.map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
     }
 
-    fn receive(
-        &self,
-        endpoint: &Endpoint,
-        transfer: &TransferRequest,
-        ticket: Ticket,
-        conn: &Arc<Conn>,
-    ) -> Result<(), PostRefusal> {
-        let told = TransferHandler::new(ticket, conn);
-        let begun = begin(receive(self.pd(), transfer), told, |request| {
-            endpoint.post_receive(request)
-        });
-        begun.map_err(not_begun)
-    }
-
-    fn transmit(
-        &self,
-        endpoint: &Arc<Endpoint>,
-        transfer: &TransferRequest,
-        ticket: Ticket,
-        conn: &Arc<Conn>,
-    ) -> Result<(), PostRefusal> {
-        let told = TransferHandler::new(ticket, conn);
-        let begun = begin(self.request(transfer), told, |request| {
-            conn.give(
-                endpoint,
-                request,
-                transfer.flags.more,
-                Giving::TransferHandler,
-            )
-        });
-        begun.map_err(not_begun)
-    }
-
-    /// Creates the request for a transfer with at most one piece of the peer's memory.
+    /// Creates the request for a transfer whose memory of the peer is at most one piece.
     pub(super) fn request(
         &self,
         transfer: &TransferRequest,
+        pieces: &[RemotePiece],
     ) -> Result<WorkRequest<Buffer>, Refusal> {
-        let memory = self.memory(transfer)?;
-        let to = || remote(transfer.remote.pieces());
+        let to = || remote(pieces);
+        let memory = |written| match &transfer.local {
+            LocalMemory::Injected(copy) => self.copied(copy.bytes()),
+            LocalMemory::Lent(local) => map(&self.pd, local, written),
+        };
         let request = match transfer.op {
             Op::Send {
                 invalidates: Some(key),
                 ..
-            } => WorkRequest::send_with_inv(memory, short(key)?),
+            } => WorkRequest::send_with_inv(memory(false)?, short(key)?),
             Op::Send {
                 data: Some(data), ..
-            } => WorkRequest::send_with_imm(memory, immediate(data)?),
-            Op::Send { .. } => WorkRequest::send(memory),
-            Op::Write { data: None } => WorkRequest::write(memory, to()?),
+            } => WorkRequest::send_with_imm(memory(false)?, immediate(data)?),
+            Op::Send { .. } => WorkRequest::send(memory(false)?),
+            Op::Write { data: None } => WorkRequest::write(memory(false)?, to()?),
             Op::Write { data: Some(data) } => {
-                WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
+                WorkRequest::write_with_imm(memory(false)?, to()?, immediate(data)?)
             }
-            Op::Read => WorkRequest::read(memory, to()?).map_err(refused::no_request)?,
-            Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
+            Op::Read => WorkRequest::read(memory(true)?, to()?).map_err(refused::no_request)?,
+            Op::Atomic { what, fetches } => {
+                let memory = match what {
+                    AtomicOp::Write(word) => self.copied(&word.to_ne_bytes())?,
+                    _ if fetches => memory(true)?,
+                    _ => Gather::discard(&self.pd, GFP_ATOMIC).map_err(refused::not_mapped)?,
+                };
+                atomic(memory, to()?, what)?
+            }
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
         Ok(match self.fences(transfer) {
@@ -142,26 +125,7 @@ impl QpResources {
                 ..
             }
         );
-        transfer.flags.fences || writes && rxe::fences_writes(self.pd().device())
-    }
-
-    /// Maps the local memory of a request to the peer.
-    fn memory(&self, transfer: &TransferRequest) -> Result<Gather<Buffer>, Refusal> {
-        match (transfer.op, &transfer.local) {
-            (
-                Op::Atomic {
-                    what: AtomicOp::Write(word),
-                    ..
-                },
-                _,
-            ) => self.copied(&word.to_ne_bytes()),
-            (Op::Atomic { fetches: false, .. }, _) => {
-                let discard = Gather::discard(self.pd(), GFP_ATOMIC);
-                discard.map_err(refused::not_mapped)
-            }
-            (_, LocalMemory::Injected(copy)) => self.copied(copy.bytes()),
-            (op, LocalMemory::Lent(local)) => map(self.pd(), local, op.writes_local()),
-        }
+        transfer.flags.fences || writes && rxe::fences_writes(self.pd.device())
     }
 
     /// Copies bytes that the consumer gets back when the request has been posted.
@@ -207,12 +171,6 @@ pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<
         added.map_err(refused::not_mapped)?;
     }
     Ok(memory)
-}
-
-/// Creates the refusal of a transfer that was not begun.
-fn not_begun((why, told): (Refusal, TransferHandler)) -> PostRefusal {
-    let ticket = told.into_ticket();
-    PostRefusal::new(why, ticket)
 }
 
 /// Creates the request for an atomic operation. `memory` gets the previous value, or has the value

@@ -12,18 +12,14 @@
 //! Lock order: `settling`, then `state`, which is a leaf.
 
 use crate::{
-    refused, //
-    rxe,
+    refused,
+    rxe, //
 };
 use kernel::{
     impl_has_work,
     new_mutex,
     new_work,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //
@@ -32,15 +28,13 @@ use kernel::{
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
+    prelude::*,
     provider::ticket::{
         Failed,
         Ticket, //
     },
     workqueue::OwnedQueue,
-    Errno,
-    NoIo,
-    PushReserved,
-    Refusal, //
+    PushReserved, //
 };
 use rdma::{
     in_flight::InFlight,

@@ -5,9 +5,14 @@
 //! Their registration goes ahead of the transfer that carries the key to the peer, and is waited for by
 //! nobody. A device carries out what is in a send queue one after the other, as far as it is about
 //! regions.
+//!
+//! A completion names the key that the peer has invalidated, and [`RegStates`] finds its region. No region
+//! is overlooked: hardware may fail the invalidation of a region that its peer has invalidated.
+//!
+//! Lock order: the lock of [`RegStates`] is a leaf.
 
 use super::{
-    deferred::Giving,
+    conn::Signal,
     done::RegionCompletion,
     Inner, //
 };
@@ -16,20 +21,29 @@ use crate::{
     refused, //
 };
 use kernel::{
-    prelude::*,
+    list::{
+        List,
+        ListArc, //
+    },
     time::{
         delay::fsleep,
         Delta, //
     }, //
 };
-use kfabric::Refusal;
+use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock,
+    prelude::*, //
+};
 use rdma::{
     endpoint_mr::{
-        EndpointMr, //
+        EndpointMr,
         Invalidation,
+        RegState, //
     },
     mr::Fence,
-    sg::Memory, //
+    sg::Memory,
+    wc::Invalidated, //
 };
 
 /// How often memory is asked for by who can't go on without, and at which intervals.
@@ -62,13 +76,16 @@ impl Inner {
         };
         // Where no invalidation can be posted behind it, nothing else may ever tell that it has ended.
         let how = match resources.has_local_inv() {
-            true => Giving::Silent,
-            false => Giving::TransferHandler,
+            true => Signal::Unsignaled,
+            false => Signal::Signaled,
         };
         // Before the peer can have the key.
-        let added = self.conn.reg_states().add(mr.fate());
+        let added = self.conn.reg_states.add(mr.fate());
         let registered = mr.register(
-            |registering| RegionCompletion::new(registering, &self.conn),
+            |registering| RegionCompletion {
+                registering,
+                conn: self.conn.clone(),
+            },
             |request| self.conn.give(endpoint, request, more, how),
         );
         registered.map_err(|error| {
@@ -97,15 +114,19 @@ impl Inner {
     /// Returns the fence of a region whose registration has ended. `fence` is its default. Any
     /// context.
     pub(crate) fn fence(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
-        match self.gate.enter() {
-            Some(inside) => inside.get().fence(mr.fate(), fence),
-            None => fence,
+        let inside = self.gate.enter();
+        let by_peer = inside
+            .as_ref()
+            .and_then(|inside| inside.get().by_peer.as_ref());
+        match by_peer {
+            Some(by_peer) if !fence.invalidates() => by_peer.fence(mr.fate()),
+            _ => fence,
         }
     }
 
     /// Stops looking for invalidations of the region. Any context.
     pub(crate) fn forget(&self, mr: &EndpointMr<Memory>) {
-        self.conn.reg_states().remove(mr.fate());
+        self.conn.reg_states.remove(mr.fate());
     }
 
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
@@ -148,8 +169,12 @@ impl Inner {
             return Ok(None);
         }
         // A lack of so little memory should not end the connection.
-        let invalidate =
-            || mr.invalidate(|registering| RegionCompletion::new(registering, &self.conn));
+        let invalidate = || {
+            mr.invalidate(|registering| RegionCompletion {
+                registering,
+                conn: self.conn.clone(),
+            })
+        };
         let mut request = invalidate();
         for _ in 0..ATTEMPTS {
             if request.is_ok() {
@@ -159,10 +184,83 @@ impl Inner {
             request = invalidate();
         }
         let (request, invalidation) = request?;
-        let given = self
-            .conn
-            .give(endpoint, request, false, Giving::TransferHandler);
+        let given = self.conn.give(endpoint, request, false, Signal::Signaled);
         given.map_err(|not| not.error)?;
         Ok(Some(invalidation))
+    }
+}
+
+/// Lists of regions, by a hash of their keys.
+type Buckets = KVec<List<RegState>>;
+
+/// The states of the regions that were registered on a connection.
+#[pin_data]
+pub(super) struct RegStates {
+    #[pin]
+    buckets: IrqLock<Buckets>,
+}
+
+/// Returns the list for a key.
+fn bucket(buckets: &mut Buckets, key: u32) -> Option<&mut List<RegState>> {
+    const GOLDEN: u32 = 0x9e37_79b9;
+    // The upper bits of a product depend on all bits of the key.
+    let hash = u64::from(key.wrapping_mul(GOLDEN));
+    let index = hash.wrapping_mul(widen(buckets.len())) >> u32::BITS;
+    buckets.get_mut(usize::try_from(index).ok()?)
+}
+
+/// Takes a region out of a list.
+fn take(bucket: &mut List<RegState>, fate: &RegState) -> Option<ListArc<RegState>> {
+    let mut cursor = bucket.cursor_front();
+    while let Some(next) = cursor.peek_next() {
+        if core::ptr::eq(&*next, fate) {
+            return Some(next.remove());
+        }
+        cursor.move_next();
+    }
+    None
+}
+
+impl RegStates {
+    /// Returns an initializer of a table with a list for each of `tx_size` requests. May sleep.
+    pub(super) fn new(tx_size: usize) -> Result<impl PinInit<Self>> {
+        let count = tx_size.max(1);
+        let mut buckets = KVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            buckets.push(List::new(), GFP_KERNEL)?;
+        }
+        Ok(pin_init!(Self {
+            buckets <- new_irq_lock!(buckets, c"kfi_verbs_fates"),
+        }))
+    }
+
+    /// Adds a region, and returns whether it wasn't there before. Any context.
+    pub(super) fn add(&self, fate: &Arc<RegState>) -> bool {
+        let Ok(fate) = ListArc::try_from_arc(fate.clone()) else {
+            return false;
+        };
+        self.buckets.with(|buckets| {
+            if let Some(bucket) = bucket(buckets, fate.key()) {
+                bucket.push_front(fate);
+            }
+        });
+        true
+    }
+
+    /// Removes a region. Any context.
+    pub(super) fn remove(&self, fate: &RegState) {
+        let removed = self
+            .buckets
+            .with(|buckets| take(bucket(buckets, fate.key())?, fate));
+        drop(removed);
+    }
+
+    /// Notes that the peer has invalidated a key. Any context.
+    pub(super) fn see(&self, invalidated: Invalidated<'_>) {
+        self.buckets.with(|buckets| {
+            if let Some(bucket) = bucket(buckets, invalidated.key()) {
+                bucket.iter().for_each(|fate| fate.see(invalidated));
+            }
+        });
     }
 }

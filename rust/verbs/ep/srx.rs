@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives that endpoints share.
+//! Shared receive contexts, and the connections of the endpoints that share them.
+//!
+//! The completion queue of a receive identifies its connection.
+//!
+//! Lock order: the lock of [`Sharers`] is a leaf.
 
 use super::{
+    conn::Conn,
     done::SharedReceiveHandler,
-    limits::segments,
     post::{
         begin,
         receive, //
     },
-    sharers::Sharers, //
+    segments, //
 };
 use crate::{
     link::Link,
     refused, //
 };
 use core::any::Any;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 use kfabric::{
     gate::{
         Gate,
         Shared, //
     },
+    irqlock::IrqLock,
+    new_irq_lock,
+    prelude::*,
     provider::{
         self,
         msg_ep::{
             Post,
             PostRefusal, //
         }, //
-    },
-    Refusal, //
+    }, //
 };
 use rdma::{
     srq::Srq,
+    wc::CqId,
     Pd, //
 };
 
@@ -90,12 +93,10 @@ impl provider::msg_ep::Srx for Srx {
             transfer, ticket, ..
         } = post;
         let Queue { srq, pd } = inside.get();
-        let told = SharedReceiveHandler::new(ticket, &self.sharers);
-        let begun = begin(receive(pd, transfer), told, |request| srq.post(request));
-        begun.map_err(|(why, told)| {
-            let ticket = told.into_ticket();
-            PostRefusal::new(why, ticket)
-        })
+        let sharers = self.sharers.clone();
+        let handler = SharedReceiveHandler { ticket, sharers };
+        begin(receive(pd, transfer), handler, |request| srq.post(request))
+            .map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
     }
 
     fn room(&self) -> usize {
@@ -121,5 +122,48 @@ impl Drop for Srx {
     fn drop(&mut self) {
         // If it was never handed out.
         provider::msg_ep::Srx::end(self);
+    }
+}
+
+/// The connections of endpoints that share receives, each with its completion queue.
+#[pin_data]
+pub(super) struct Sharers {
+    #[pin]
+    all: IrqLock<KVec<(CqId, Arc<Conn>)>>,
+}
+
+impl Sharers {
+    /// Creates an empty list. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let sharers = pin_init!(Self {
+            all <- new_irq_lock!(KVec::new(), c"kfi_verbs_sharers"),
+        });
+        Arc::pin_init(sharers, GFP_KERNEL)
+    }
+
+    /// Adds a connection. Any context.
+    pub(super) fn add(&self, at: CqId, conn: Arc<Conn>) -> Result {
+        self.all.with(|all| all.push((at, conn), GFP_ATOMIC))?;
+        Ok(())
+    }
+
+    /// Removes a connection, to which the caller holds a reference. Must be called before its
+    /// completion queue is destroyed. Any context.
+    pub(super) fn remove(&self, conn: &Arc<Conn>) {
+        self.all
+            .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
+    }
+
+    /// Removes a connection without completions. Any context.
+    pub(super) fn forget(&self, at: CqId) {
+        self.all.with(|all| all.retain(|(id, _)| *id != at));
+    }
+
+    /// Returns the connection with this completion queue. Any context.
+    pub(super) fn find(&self, at: CqId) -> Option<Arc<Conn>> {
+        self.all.with(|all| {
+            let found = all.iter().find(|(id, _)| *id == at);
+            found.map(|(_, conn)| conn.clone())
+        })
     }
 }

@@ -7,7 +7,6 @@ mod tests {
     use super::super::*;
     use crate::region::access::Access;
     use core::ptr;
-    use kernel::prelude::*;
     use kfi_bindings::kvec;
 
     const SEND: Op = Op::Send {
