@@ -21,9 +21,7 @@
 
 mod disk;
 mod driver;
-mod limits;
 mod request;
-mod status;
 mod tag_set;
 
 pub use self::{
@@ -32,18 +30,18 @@ pub use self::{
         Busy,
         Driver, //
     },
-    limits::Limits,
     request::{
         Op,
         Pieces,
         Request, //
     },
-    status::Status,
     tag_set::{
         Shape,
         TagSet, //
-    },
+    }, //
 };
+pub use crate::disk::Limits;
+pub use crate::request::Status;
 
 /// The prefix of this crate's log lines.
 const __LOG_PREFIX: &[u8] = b"block\0";

@@ -74,8 +74,6 @@
 
 mod atomics;
 mod batch;
-mod buffer;
-mod call;
 mod cntr;
 mod conn;
 mod cq;
@@ -85,10 +83,10 @@ mod eq;
 mod error;
 mod fabric;
 mod flagged;
-mod formed;
 mod handle;
 mod handler;
 mod info;
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 mod listener;
 mod local;
@@ -98,7 +96,6 @@ mod mr;
 mod msg_ep;
 mod pages;
 mod post;
-mod raw;
 mod register;
 mod request;
 mod srx;
@@ -112,11 +109,6 @@ pub use crate::{
     support::errno::Errno, //
 };
 pub use batch::Later;
-pub use buffer::{
-    Buffer,
-    Part,
-    Segments, //
-};
 pub use cntr::Counter;
 pub use conn::{
     ConnectionEvent,
@@ -156,7 +148,6 @@ pub use error::{
 };
 pub use fabric::Fabric;
 pub use flagged::Flagged;
-pub use formed::Formed;
 pub use handler::NoHandler;
 pub(crate) use handler::{
     exit,
@@ -185,9 +176,21 @@ pub use local::{
     Pieces,
     Run, //
 };
-pub use mapped_list::MappedList;
-pub use memory::Backing;
-pub use mr::Mr;
+pub use mapped_list::{
+    Formed,
+    MappedList, //
+};
+pub use memory::{
+    Backing,
+    Buffer,
+    Part,
+    Segments, //
+};
+pub use mr::{
+    MappedKey,
+    Mr,
+    RawKey, //
+};
 pub use msg_ep::{
     Active,
     Connected,
@@ -204,10 +207,6 @@ pub use pages::{
     Pages, //
 };
 pub use post::Remote;
-pub use raw::{
-    MappedKey,
-    RawKey, //
-};
 pub use register::{
     InPages,
     Options, //

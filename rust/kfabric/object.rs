@@ -4,12 +4,12 @@
 //!
 //! The common parts of all objects:
 //!
-//! - `obj.rs` defines an object, and finds it by its fid. `fid.rs` distinguishes classes of objects.
-//! - `opening.rs`, `closing.rs` and `binding.rs` have the calls of all objects.
-//! - `place.rs` is the entry of an object in its parent, and `children.rs` the count of open children.
+//! - `obj.rs` defines an object and its class, and finds the object by its fid.
+//! - `closing.rs` and `binding.rs` have the calls of all objects.
+//! - `children.rs` has the entry of an object in its parent, and the count of open children.
 //! - `queues.rs` has the common parts of queues and counters.
 //!
-//! Each object has a file with its class and state. `open.rs` and `ops.rs` beside it open the object and define
+//! Each object has a file with its class and state. `open.rs` beside it opens the object and defines
 //! its tables, where these depend on objects above it.
 
 pub(crate) mod binding;

@@ -12,25 +12,21 @@
 pub mod cm;
 pub(crate) mod cntr;
 pub mod cq;
-pub(crate) mod dma;
 pub(crate) mod domain;
 pub(crate) mod ep;
 pub(crate) mod fabric;
 pub mod kept;
 pub(crate) mod mr;
 pub mod msg_ep;
-pub(crate) mod part;
 pub mod ticket;
 
-pub use dma::{
+pub use domain::{
     Direct,
     Dma,
-    RawSgl, //
-};
-pub use domain::{
     DomainOps,
     DomainRequest,
     MrBatch,
+    RawSgl,
     Registered, //
 };
 pub use fabric::{
@@ -41,9 +37,7 @@ pub use mr::{
     BatchEntry,
     Bindings,
     Keys,
-    MrOps, //
-};
-pub use part::{
+    MrOps,
     ProviderMr,
     PART_SIZE, //
 };

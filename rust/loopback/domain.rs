@@ -9,8 +9,10 @@ use crate::{
         Srx, //
     },
     exported::ExportedDomain,
-    mode::Mode,
-    mr::Mr, //
+    mr::{
+        Mode,
+        Mr, //
+    }, //
 };
 use core::any::Any;
 use kfabric::{

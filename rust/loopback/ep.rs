@@ -10,10 +10,10 @@ use crate::{
     },
     pool::Pool,
     side::{
+        self,
         taken,
         Side, //
-    },
-    work, //
+    }, //
 };
 use core::{
     any::Any,
@@ -107,7 +107,7 @@ impl Ep {
     /// Makes an endpoint of a domain. May sleep.
     pub(crate) fn new(home: Arc<ExportedDomain>, asked: MsgEpRequest) -> Result<Self, Refusal> {
         let gone = Refusal::new(Errno::ENODEV, c"the provider is being unloaded");
-        let queue = work::queue().ok_or(gone)?;
+        let queue = side::queue().ok_or(gone)?;
         let sizes = (asked.tx_size, asked.rx_size);
         let side = Side::new(home, asked.endpoint, asked.events, queue, sizes)?;
         let answers = asked.answers.map(own).transpose()?;

@@ -9,15 +9,12 @@ mod domain;
 mod ep;
 mod exported;
 mod ext;
-mod fifo;
 mod listener;
-mod mode;
 mod mr;
 mod peer;
 mod pool;
 mod provider;
 mod side;
-mod work;
 
 use kernel::prelude::*;
 
@@ -39,7 +36,7 @@ module! {
 struct Module {
     // The order of the fields is the order in which they go.
     _provider: kfabric::Registration<provider::Loop>,
-    _work: work::Work,
+    _work: side::TransferQueue,
 }
 
 impl Drop for Module {
@@ -53,7 +50,7 @@ impl kernel::Module for Module {
         // SAFETY: First of all, and once.
         let work = unsafe {
             listener::init();
-            work::Work::new()?
+            side::TransferQueue::new()?
         };
         Ok(Self {
             _provider: kfabric::Registration::new()?,

@@ -9,7 +9,7 @@ use crate::{
     ep,
     ext,
     listener::Pep,
-    mode::Mode, //
+    mr::Mode, //
 };
 use kernel::str::CString;
 use kfabric::{

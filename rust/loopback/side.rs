@@ -3,19 +3,21 @@
 //! One side of a connection, and its transfers.
 //!
 //! A work item of the side that has posted a transfer carries it out, in process context: it copies
-//! the bytes. A message waits until the peer has posted a receive for it.
+//! the bytes. The item runs on the module's workqueue. A message waits until the peer has posted a receive for it.
 //!
 //! Lock order: the lock of a side is a leaf. It is taken with interrupts off. No ticket is ended
 //! and no handler is called under it.
 
 use crate::{
     exported::ExportedDomain,
-    fifo::Fifo,
     peer::{
         Initiator,
         Target, //
     },
-    pool::Pool, //
+    pool::{
+        Fifo,
+        Pool, //
+    }, //
 };
 use core::mem;
 use kernel::{
@@ -467,4 +469,48 @@ pub(crate) fn taken(post: Post<'_>) -> Result<Kept, PostRefusal> {
         let region = Refusal::new(Errno::EINVAL, c"memory by a descriptor");
         post.refuse(region)
     })
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `TransferQueue::new`, which the module calls first.
+    unsafe(uninit) static QUEUE: Mutex<Option<Arc<OwnedQueue>>> = None;
+}
+
+/// Maximum number of endpoints that transfer at a time. Each keeps a CPU busy.
+const AT_ONCE: u8 = 16;
+
+/// The module's workqueue, there from module init to exit.
+pub(crate) struct TransferQueue;
+
+impl TransferQueue {
+    /// Allocates the workqueue. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// Called once, before an endpoint is opened.
+    pub(crate) unsafe fn new() -> Result<Self> {
+        // SAFETY: The caller promises that this is the only call, and the first use of the lock.
+        unsafe { QUEUE.init() };
+        *QUEUE.lock() = Some(Arc::new(
+            OwnedQueue::new(c"kfi_loop", AT_ONCE)?,
+            GFP_KERNEL,
+        )?);
+        Ok(Self)
+    }
+}
+
+impl Drop for TransferQueue {
+    fn drop(&mut self) {
+        // A static is never dropped.
+        let queue = QUEUE.lock().take();
+        if let Some(queue) = queue {
+            // A queued item holds a reference to the queue, and would destroy it from within.
+            queue.flush();
+        }
+    }
+}
+
+/// Returns the workqueue while it exists. May sleep.
+pub(crate) fn queue() -> Option<Arc<OwnedQueue>> {
+    QUEUE.lock().clone()
 }

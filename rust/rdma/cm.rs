@@ -32,7 +32,6 @@ mod chain;
 mod conn_param;
 mod connection;
 mod endpoint;
-mod event;
 mod id;
 mod listener;
 mod resolve;
@@ -55,7 +54,7 @@ pub use self::{
         Proposal, //
     },
     endpoint::Endpoint,
-    event::{
+    id::{
         rejection,
         Established,
         Event,

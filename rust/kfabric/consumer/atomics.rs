@@ -5,10 +5,6 @@
 //! Context of all functions here: any.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     local::{
         Posting,
         Run, //
@@ -23,6 +19,10 @@ use super::{
     MsgEndpoint,
     Remote,
     Request, //
+};
+use crate::consumer::handle::{
+    self,
+    op, //
 };
 use crate::{
     region::cpu_memory::WORD,
@@ -167,7 +167,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                 inject(ep, operand.cast(), 1, PEER, at.addr, at.key, UINT64, op)
             )
         }?;
-        call::count(posted).map(|_| ())
+        handle::count(posted).map(|_| ())
     }
 }
 

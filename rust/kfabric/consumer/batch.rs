@@ -6,10 +6,7 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call::{
-        self,
-        slot_if_any, //
-    },
+    error::leaked,
     memory::MemoryList,
     register::attributes,
     Backing,
@@ -20,6 +17,10 @@ use super::{
     Options,
     Refused,
     RegisterManyError, //
+};
+use crate::consumer::handle::{
+    self,
+    slot_if_any, //
 };
 use crate::{
     object::ext::batch::{
@@ -93,7 +94,7 @@ impl Domain {
         }
         if lists.mrs.iter().any(|mr| mr.is_null()) {
             // The provider returned success, but did not register all of them.
-            call::leaked("memory of regions", Errno::EIO);
+            leaked("memory of regions", Errno::EIO);
             mem::forget(buffers);
             return Err(RegisterManyError::new(Errno::EIO, None, KVVec::new()));
         }
@@ -121,7 +122,7 @@ impl<B: Backing> Mr<B> {
             Some(errs) => {
                 for (mr, err) in mrs.into_iter().zip(errs) {
                     // SAFETY: `err` is the result of closing `mr`, which nobody else uses.
-                    closed(unsafe { mr.closed(call::result(err)) });
+                    closed(unsafe { mr.closed(handle::result(err)) });
                 }
             }
             None => mrs.into_iter().for_each(|mr| closed(mr.close())),
@@ -134,7 +135,7 @@ macro_rules! batch_op {
     ($domain:expr, $op:ident) => {
         $domain.batch_ops().ok().and_then(|ops| {
             // SAFETY: `batch_ops` returned the table, which is valid as long as the domain.
-            unsafe { $crate::consumer::call::slot_if_any!(ops.as_ptr(), $op) }
+            unsafe { $crate::consumer::handle::slot_if_any!(ops.as_ptr(), $op) }
         })
     };
 }
@@ -204,7 +205,7 @@ impl Lists {
         let regattr_many = slot.ok_or(Errno::ENOSYS)?;
         // SAFETY: The domain is open. All lists have `attrs.len()` entries. The segments and
         // buffers, to which `attrs` points, are valid for the call.
-        call::result(unsafe {
+        handle::result(unsafe {
             regattr_many(
                 domain.fid(),
                 self.attrs.as_ptr(),
@@ -234,7 +235,7 @@ impl Lists {
                 kept += 1;
             }
             while buffers.len() > kept {
-                call::leaked("memory of a region", Errno::ENOTRECOVERABLE);
+                leaked("memory of a region", Errno::ENOTRECOVERABLE);
                 mem::forget(buffers.pop());
             }
         }
@@ -261,7 +262,7 @@ impl<B: Backing> Mr<B> {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
         // SAFETY: The region is open, and `self` is the only reference to it.
-        let closed = call::result(unsafe { close_now(self.as_raw()) });
+        let closed = handle::result(unsafe { close_now(self.as_raw()) });
         match closed {
             // SAFETY: The call has closed the region.
             Ok(()) => Ok(unsafe { self.into_memory() }),
@@ -369,5 +370,5 @@ where
     let Closing { mr, then, .. } = KBox::into_inner(closing);
     // SAFETY: `err` is the result of closing the region by this function's contract, and `mr` its
     // owner.
-    then(unsafe { mr.closed(call::result(err)) });
+    then(unsafe { mr.closed(handle::result(err)) });
 }

@@ -3,20 +3,17 @@
 //! Counters.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     handle::Handle,
     CloseError,
     Domain, //
 };
-use crate::support::errno::Errno;
-use core::ptr;
-use kernel::{
-    sync::Arc,
-    time::Msecs, //
+use crate::consumer::handle::{
+    self,
+    op, //
 };
+use crate::prelude::*;
+use core::ptr;
+use kernel::time::Msecs;
 use kfi_bindings::{
     kfi_cntr_attr,
     kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
@@ -74,7 +71,7 @@ impl Counter {
                 cntr_open(raw, &mut attr, &mut cntr, ptr::null_mut())
             )
         }?;
-        let raw = call::opened(ret, cntr)?;
+        let raw = handle::opened(ret, cntr)?;
         Ok(Self(Handle::new(raw, domain.clone(), ())))
     }
 
@@ -90,22 +87,22 @@ impl Counter {
 
     /// Adds to the successful operations: `kfi_cntr_add()`. Any context.
     pub fn add(&self, value: u64) -> Result<(), Errno> {
-        call::result(call!(self, add(value))?)
+        handle::result(call!(self, add(value))?)
     }
 
     /// Adds to the failed operations: `kfi_cntr_adderr()`. Any context.
     pub fn adderr(&self, value: u64) -> Result<(), Errno> {
-        call::result(call!(self, adderr(value))?)
+        handle::result(call!(self, adderr(value))?)
     }
 
     /// Sets the number of successful operations: `kfi_cntr_set()`. Any context.
     pub fn set(&self, value: u64) -> Result<(), Errno> {
-        call::result(call!(self, set(value))?)
+        handle::result(call!(self, set(value))?)
     }
 
     /// Sets the number of failed operations: `kfi_cntr_seterr()`. Any context.
     pub fn seterr(&self, value: u64) -> Result<(), Errno> {
-        call::result(call!(self, seterr(value))?)
+        handle::result(call!(self, seterr(value))?)
     }
 
     /// Sleeps until at least `threshold` operations were successful, for at most `timeout`
@@ -117,8 +114,8 @@ impl Counter {
     /// - `EAVAIL`: the number of failures has changed.
     /// - `EINTR`: a signal is pending.
     pub fn wait(&self, threshold: u64, timeout: Option<Msecs>) -> Result<(), Errno> {
-        let timeout = call::timeout(timeout);
-        call::result(call!(self, wait(threshold, timeout))?)
+        let timeout = handle::timeout(timeout);
+        handle::result(call!(self, wait(threshold, timeout))?)
     }
 
     /// Returns the domain of the counter. Any context.

@@ -5,16 +5,16 @@
 //! Each endpoint and each listener has its own event queue. Nobody else reads or writes it.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     EventHandler,
     EventQueue,
     EventQueueOptions,
     Events,
     Fabric,
     InfoList, //
+};
+use crate::consumer::handle::{
+    self,
+    op, //
 };
 use crate::prelude::*;
 use core::{
@@ -107,12 +107,12 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
             match wait {
                 Wait::No => op!((*eq).ops, read(eq, &mut number, buf, len, 0)),
                 Wait::For(msecs) => {
-                    let msecs = call::timeout(msecs);
+                    let msecs = handle::timeout(msecs);
                     op!((*eq).ops, sread(eq, &mut number, buf, len, msecs, 0))
                 }
             }
         }?;
-        let len = match call::count(read) {
+        let len = match handle::count(read) {
             Ok(len) => len.saturating_sub(offset_of!(CmEntry, data)),
             Err(Errno::EAGAIN) => return Ok(None),
             Err(Errno::EAVAIL) => return Ok(Some(ConnEvent::Failed)),
@@ -146,7 +146,7 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     let mut entry: kfi_eq_err_entry = pin_init::zeroed();
     // SAFETY: `eq` is open by this function's contract. `entry` is a local.
     let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) };
-    match read.and_then(call::count) {
+    match read.and_then(handle::count) {
         Ok(_) => {
             let data = match NonNull::new(entry.err_data) {
                 None => KVec::new(),

@@ -2,24 +2,22 @@
 
 //! Completion queues.
 
-use super::{
-    call::{
-        self,
-        op, //
-    },
-    handle::{
-        close_last,
-        Handle, //
-    },
-    handler::{
-        with_handler,
-        Hooked,
-        NoHandler, //
-    },
-    CloseError,
-    Domain, //
-};
 use crate::{
+    consumer::{
+        handle::{
+            self,
+            close_last,
+            op,
+            Handle, //
+        },
+        handler::{
+            with_handler,
+            Hooked,
+            NoHandler, //
+        },
+        CloseError,
+        Domain, //
+    },
     prelude::*,
     support::module::{
         this_module,
@@ -29,7 +27,7 @@ use crate::{
 use core::{
     marker::PhantomData,
     mem::offset_of,
-    ptr::{self}, //
+    ptr, //
 };
 use kfi_bindings::{
     kfi_comp_handler,
@@ -158,7 +156,7 @@ impl Completions<'_> {
         at_least: usize,
         msecs: Option<u32>,
     ) -> Result<Completed<'e>, Errno> {
-        let timeout = call::timeout(msecs);
+        let timeout = handle::timeout(msecs);
         let cond = ptr::from_ref(&at_least).cast();
         self.get(room, |cq, buf, count| {
             // SAFETY: `cq` is open by the invariant. `buf` has `count` entries of its format.
@@ -171,7 +169,7 @@ impl Completions<'_> {
     pub(super) fn signal(&self) -> Result<(), Errno> {
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant.
-        call::result(unsafe { op!((*cq).ops, signal(cq)) }?)
+        handle::result(unsafe { op!((*cq).ops, signal(cq)) }?)
     }
 
     /// Calls an operation that reads.
@@ -182,7 +180,7 @@ impl Completions<'_> {
     ) -> Result<Completed<'e>, Errno> {
         loop {
             let read = call(self.0.as_ptr(), room.as_mut_ptr().cast(), room.len())?;
-            match call::count(read) {
+            match handle::count(read) {
                 Ok(count) => {
                     let done = room.get(..count).ok_or(Errno::EIO)?;
                     return Ok(Completed::Done(done));
@@ -204,7 +202,7 @@ impl Completions<'_> {
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*cq).ops, readerr(cq, &mut entry, 0)) }?;
-        match call::count(read) {
+        match handle::count(read) {
             Ok(_) => Ok(Some(TransferFailure {
                 done: Completion {
                     context: entry.op_context.addr(),
@@ -405,7 +403,7 @@ impl CompletionQueue {
             domain: domain.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the queue.
-        let queue = Self(Handle::new(call::opened(ret, cq)?, (), uses));
+        let queue = Self(Handle::new(handle::opened(ret, cq)?, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 

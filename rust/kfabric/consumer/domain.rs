@@ -4,21 +4,19 @@
 //!
 //! C header: [`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)
 
-use super::{
-    call::{
-        self,
-        op, //
-    },
-    handle::{
-        close_last,
-        Handle, //
-    },
-    CloseError,
-    EventQueue,
-    Fabric,
-    Info, //
-};
 use crate::{
+    consumer::{
+        handle::{
+            self,
+            close_last,
+            op,
+            Handle, //
+        },
+        CloseError,
+        EventQueue,
+        Fabric,
+        Info, //
+    },
     object::ext::reserve::NAME,
     prelude::*, //
 };
@@ -93,7 +91,7 @@ impl Domain {
             fabric: fabric.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the domain.
-        let domain = Self(Handle::new(call::opened(ret, domain)?, (), uses));
+        let domain = Self(Handle::new(handle::opened(ret, domain)?, (), uses));
         Ok(Arc::new(domain, GFP_KERNEL)?)
     }
 
@@ -110,7 +108,7 @@ impl Domain {
         let fid = self.fid();
         // SAFETY: The domain of `fid` is open. The queue is open as long as the domain, which keeps
         // the reference that is stored below.
-        unsafe { call::bind(fid, queue.as_raw().cast(), KFI_REG_MR) }?;
+        unsafe { handle::bind(fid, queue.as_raw().cast(), KFI_REG_MR) }?;
         self.0.lent().events.populate(queue.clone());
         Ok(())
     }
@@ -154,7 +152,7 @@ impl Domain {
                 ops_open(fid, name.as_char_ptr(), 0, &mut table, ptr::null_mut())
             )
         }?;
-        call::opened(ret, table)
+        handle::opened(ret, table)
     }
 
     /// Reserves resources for `count` regions of up to `pages` pages in up to `pages` segments. May
@@ -176,6 +174,6 @@ impl Domain {
         // domain.
         let reserve = unsafe { ops.as_ref() }.reserve.ok_or(Errno::ENOSYS)?;
         // SAFETY: The domain of the fid is open as long as `self`.
-        call::result(unsafe { reserve(self.fid(), count, pages) })
+        handle::result(unsafe { reserve(self.fid(), count, pages) })
     }
 }

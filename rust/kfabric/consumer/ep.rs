@@ -4,10 +4,6 @@
 //! ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     handle::Handle,
     Backing,
     CloseError,
@@ -17,16 +13,12 @@ use super::{
     Mr,
     MsgEndpoint, //
 };
-use crate::support::{
-    errno::Errno,
-    num::widen_u32,
-    task::NoIo, //
+use crate::consumer::handle::{
+    self,
+    op, //
 };
+use crate::prelude::*;
 use core::ptr;
-use kernel::{
-    ffi::c_void,
-    sync::Arc, //
-};
 use kfi_bindings::{
     kfid,
     kfid_ep,
@@ -67,7 +59,7 @@ impl Endpoint {
                 endpoint(raw, info.as_raw(), &mut ep, ptr::null_mut())
             )
         }?;
-        let raw = call::opened(ret, ep)?;
+        let raw = handle::opened(ret, ep)?;
         Ok(Self(Handle::new(raw, domain.clone(), ())))
     }
 
@@ -79,7 +71,7 @@ impl Endpoint {
     pub fn enable(&self) -> Result<(), Errno> {
         let fid = self.0.fid();
         // SAFETY: The endpoint of `fid` is open. The command takes no argument.
-        unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }
+        unsafe { handle::control(fid, KFI_ENABLE, ptr::null_mut()) }
     }
 
     /// Returns the domain of the endpoint. Any context.
@@ -159,7 +151,7 @@ impl<B: Backing> Mr<B> {
         let fid = self.as_raw().cast::<kfid>();
         let endpoint = sealed::SealedEndpoint::fid(endpoint);
         // SAFETY: The region of `fid` is open. So is the endpoint, which is borrowed.
-        unsafe { call::bind(fid, endpoint, 0) }
+        unsafe { handle::bind(fid, endpoint, 0) }
     }
 
     /// Enables the region: `kfi_mr_enable()`. The peer may use the key once it has received
@@ -193,6 +185,6 @@ impl<B: Backing> Mr<B> {
         let flags = flags.as_ref().map_or(ptr::null(), ptr::from_ref);
         let arg: *mut c_void = flags.cast_mut().cast();
         // SAFETY: The region of `fid` is open. The flags are null or a local, and only read.
-        unsafe { call::control(fid, KFI_ENABLE, arg) }
+        unsafe { handle::control(fid, KFI_ENABLE, arg) }
     }
 }

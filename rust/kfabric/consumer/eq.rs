@@ -2,24 +2,22 @@
 
 //! Event queues.
 
-use super::{
-    call::{
-        self,
-        op, //
-    },
-    handle::{
-        close_last,
-        Handle, //
-    },
-    handler::{
-        with_handler,
-        Hooked,
-        NoHandler, //
-    },
-    CloseError,
-    Fabric, //
-};
 use crate::{
+    consumer::{
+        handle::{
+            self,
+            close_last,
+            op,
+            Handle, //
+        },
+        handler::{
+            with_handler,
+            Hooked,
+            NoHandler, //
+        },
+        CloseError,
+        Fabric, //
+    },
     prelude::*,
     support::module::{
         this_module,
@@ -29,7 +27,7 @@ use crate::{
 use core::{
     marker::PhantomData,
     ops::Deref,
-    ptr::{self}, //
+    ptr, //
 };
 use kfi_bindings::{
     kfi_eq_attr,
@@ -266,7 +264,7 @@ impl Events<'_> {
     /// - `EINTR`: a signal is pending.
     /// - `ENOSYS`: the queue was opened without [`waits`](EventQueueOptions::waits).
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Next>, Errno> {
-        let timeout = call::timeout(msecs);
+        let timeout = handle::timeout(msecs);
         self.get(|eq, number, buf, len| {
             // SAFETY: `eq` is open by the invariant, and the others are locals.
             unsafe { op!((*eq).ops, sread(eq, number, buf, len, timeout, 0)) }
@@ -286,7 +284,7 @@ impl Events<'_> {
             let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
             // SAFETY: `eq` is open by the invariant, and `buf` has `len` bytes.
             let written = unsafe { op!((*eq).ops, write(eq, number, buf, len, 0)) }?;
-            call::count(written).map(|_| ())
+            handle::count(written).map(|_| ())
         })
     }
 }
@@ -306,7 +304,7 @@ enum Read {
 impl Read {
     /// Converts the return value of C. Returns errors of other kinds.
     fn from_c(ret: isize) -> Result<Self, Errno> {
-        match call::count(ret) {
+        match handle::count(ret) {
             Ok(len) => Ok(Self::Entry(len)),
             Err(Errno::EAGAIN) => Ok(Self::Empty),
             Err(Errno::EAVAIL) => Ok(Self::Failure),
@@ -500,7 +498,7 @@ impl EventQueue {
             _fabric: fabric.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the queue.
-        let queue = Self(Handle::new(call::opened(ret, eq)?, (), uses));
+        let queue = Self(Handle::new(handle::opened(ret, eq)?, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 

@@ -27,7 +27,7 @@ impl<B> RegisterError<B> {
 
     /// Leaks the memory, because the device may still access it.
     pub(super) fn leaked(errno: Errno, memory: B) -> Self {
-        super::call::leaked("memory of a region", errno);
+        leaked("memory of a region", errno);
         core::mem::forget(memory);
         Self {
             errno,
@@ -196,3 +196,8 @@ error!(RegisterManyError, "not registered: ");
 error!(CloseError, "not closed: ");
 error!(Refused, "refused: ");
 error!(ConnectError, "not connected: ");
+
+/// Logs that the provider refused to close an object, which stays open with all that it uses.
+pub(super) fn leaked(what: &str, errno: Errno) {
+    pr_warn!("{what} can't be closed and is leaked: {errno}\n");
+}

@@ -3,7 +3,6 @@
 //! Open fabrics.
 
 use super::{
-    call,
     handle::{
         close_last,
         Handle, //
@@ -11,6 +10,7 @@ use super::{
     CloseError,
     Info, //
 };
+use crate::consumer::handle;
 use crate::prelude::*;
 use core::ptr;
 use kfi_bindings::kfid_fabric;
@@ -50,7 +50,7 @@ impl Fabric {
             kfi_bindings::kfi_fabric(ptr::from_ref(attr).cast_mut(), &mut fabric, ptr::null_mut())
         };
         // If there is no memory for the Arc, this drops the handle, which closes the fabric.
-        let fabric = Self(Handle::new(call::opened(ret, fabric)?, (), ()));
+        let fabric = Self(Handle::new(handle::opened(ret, fabric)?, (), ()));
         Ok(Arc::new(fabric, GFP_KERNEL)?)
     }
 

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Handles of open C objects, which close them once.
+//!
+//! The macro [`op`] calls operations of an object's table, like the inline functions of the C headers.
 
-use super::{
-    call,
-    CloseError, //
-};
-use crate::support::{
-    errno::Errno,
-    task::NoIo, //
+use crate::{
+    consumer::error::{self, CloseError},
+    prelude::*,
+    support::{
+        num::signed,
+        sockaddr,
+        table::NO_SUCH_CALL, //
+    }, //
 };
 use core::{
     mem::ManuallyDrop,
-    ptr::NonNull, //
+    net::SocketAddr, //
 };
-use kernel::sync::Arc;
+
 use kfi_bindings::{
+    __kernel_sockaddr_storage as sockaddr_storage,
     kfid,
     kfid_cntr,
     kfid_cq,
@@ -26,6 +30,59 @@ use kfi_bindings::{
     kfid_mr,
     kfid_pep, //
 };
+
+/// Calls an operation of a table and returns its result: `op_if_any!(table, type,
+/// operation(arguments))`.
+///
+/// `None` if the table is null or does not have the operation. A provider that was built with an
+/// older header has a shorter table. If a table has the size 0, its provider doesn't set the size.
+///
+/// # Safety
+///
+/// The table is null or valid. The arguments are valid for the operation.
+macro_rules! op_if_any {
+    ($table:expr, $op:ident($($arg:expr),* $(,)?)) => {{
+        let table: *const _ = $table;
+        match table.is_null() {
+            true => None,
+            false => $crate::consumer::handle::slot_if_any!(table, $op)
+                .map(|op| op($($arg),*)),
+        }
+    }};
+}
+pub(super) use op_if_any;
+
+/// Returns an operation of a table that isn't null, or `None`.
+///
+/// # Safety
+///
+/// The table is valid for the size in it.
+macro_rules! slot_if_any {
+    ($table:expr, $op:ident) => {{
+        let table: *const _ = $table;
+        let offset = (&raw const (*table).$op).addr() - table.addr();
+        let end = offset + size_of::<*const ()>();
+        match (*table).size {
+            size if size == 0 || size >= end => (*table).$op,
+            _ => None,
+        }
+    }};
+}
+pub(super) use slot_if_any;
+
+/// Calls an operation of a table and returns its result, or `ENOSYS` if the table does not have the
+/// operation.
+///
+/// # Safety
+///
+/// The table is null or valid. The arguments are valid for the operation.
+macro_rules! op {
+    ($($call:tt)*) => {
+        $crate::consumer::handle::op_if_any!($($call)*)
+            .ok_or_else($crate::consumer::handle::missing)
+    };
+}
+pub(super) use op;
 
 /// A C object.
 ///
@@ -134,7 +191,7 @@ impl<T: Raw, P, L> Handle<T, P, L> {
         let _noio = NoIo::enter();
         // SAFETY: `raw` is open by the invariant. Every user of the object borrows this handle, and
         // `self` is the only reference to it.
-        let closed = unsafe { call::close(self.raw.cast()) };
+        let closed = unsafe { close(self.raw.cast()) };
         // SAFETY: `closed` is the result of closing the object, and `self` was its only user.
         unsafe { self.closed(closed) }
     }
@@ -185,7 +242,7 @@ impl<T: Raw, P, L> Handle<T, P, L> {
         let _noio = NoIo::enter();
         // SAFETY: `raw` is open by this function's contract. Every user of the object borrows this
         // handle, and `self` is an exclusive reference.
-        let closed = unsafe { call::close(self.raw.cast()) };
+        let closed = unsafe { close(self.raw.cast()) };
         // SAFETY: `closed` is the result of closing the object. If it is closed, the caller only
         // drops the handle.
         unsafe { self.settle(closed) }
@@ -216,7 +273,7 @@ impl<T: Raw, P, L> Handle<T, P, L> {
             Ok(()) => Ok(unsafe { ManuallyDrop::take(&mut self.lent) }),
             Err(errno) => {
                 if !self.open {
-                    call::leaked(T::NAME, errno);
+                    error::leaked(T::NAME, errno);
                 }
                 Err(errno)
             }
@@ -235,7 +292,7 @@ impl<T: Raw, P, L> Drop for Handle<T, P, L> {
         match unsafe { self.shut() } {
             Ok(lent) => drop(lent),
             // The parent stays open, too.
-            Err(errno) if self.open => call::leaked(T::NAME, errno),
+            Err(errno) if self.open => error::leaked(T::NAME, errno),
             Err(_) => (),
         }
     }
@@ -269,4 +326,80 @@ pub(super) fn close_last<S: Unpin, T: Raw, P, L>(
             Err(CloseError::new(errno, open))
         }
     }
+}
+
+/// Reports the refusal of a call that the provider doesn't have, and returns its errno.
+pub(super) fn missing() -> Errno {
+    NO_SUCH_CALL.report();
+    NO_SUCH_CALL.errno()
+}
+
+/// Returns the result of a call that returns 0 on success.
+pub(super) fn result(ret: c_int) -> Result<(), Errno> {
+    match ret {
+        0 => Ok(()),
+        _ => Err(Errno::from_c(ret)),
+    }
+}
+
+/// Returns the result of a call that returns a count on success.
+pub(super) fn count(ret: isize) -> Result<usize, Errno> {
+    usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
+}
+
+/// Returns the object that a call opened, or its error.
+///
+/// If the provider returned success without an object, the error is `EIO`.
+pub(super) fn opened<T>(ret: c_int, object: *mut T) -> Result<NonNull<T>, Errno> {
+    result(ret)?;
+    NonNull::new(object).ok_or(Errno::EIO)
+}
+
+/// Returns a time limit for C, in milliseconds. `None` is no limit.
+pub(super) fn timeout(msecs: Option<u32>) -> c_int {
+    msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX))
+}
+
+/// Closes an object: `kfi_close()`. May sleep.
+///
+/// # Safety
+///
+/// `fid` is an open object. If the call succeeds, the caller never uses the object again.
+pub(super) unsafe fn close(fid: NonNull<kfid>) -> Result<(), Errno> {
+    let fid = fid.as_ptr();
+    // SAFETY: `fid` is open by this function's contract, so its table is valid.
+    result(unsafe { op!((*fid).ops, close(fid)) }?)
+}
+
+/// Calls `kfi_control()`.
+///
+/// # Safety
+///
+/// `fid` is an open object. `arg` is valid for the command.
+pub(super) unsafe fn control(fid: *mut kfid, command: u32, arg: *mut c_void) -> Result<(), Errno> {
+    // SAFETY: `fid` is open and `arg` valid for the command, by this function's contract.
+    result(unsafe { op!((*fid).ops, control(fid, signed(command), arg)) }?)
+}
+
+/// Calls `kfi_bind()`.
+///
+/// # Safety
+///
+/// `fid` and `to` are open objects. `to` stays open as long as `fid` needs it.
+pub(super) unsafe fn bind(fid: *mut kfid, to: *mut kfid, flags: u64) -> Result<(), Errno> {
+    // SAFETY: `fid` and `to` are open by this function's contract.
+    result(unsafe { op!((*fid).ops, bind(fid, to, flags)) }?)
+}
+
+/// Returns the address that `call` stores. `call` gets a buffer for any address, and its size.
+pub(super) fn address(
+    call: impl FnOnce(*mut c_void, *mut usize) -> Result<c_int, Errno>,
+) -> Result<SocketAddr, Errno> {
+    let mut raw: sockaddr_storage = pin_init::zeroed();
+    let mut len = size_of_val(&raw);
+    let address: *mut c_void = (&raw mut raw).cast();
+    result(call(address, &mut len)?)?;
+    // SAFETY: `call` succeeded, so it stored an address at `address`, which points to the local
+    // `raw`.
+    unsafe { sockaddr::read(address, None) }.map_err(|refusal| refusal.errno())
 }

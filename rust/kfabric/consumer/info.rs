@@ -2,37 +2,22 @@
 
 //! Offers of providers ([`Info`]), hints to select them ([`Hints`]), and the sets of flags in both.
 
-use super::call;
+use crate::consumer::handle;
 use crate::{
     api::answer,
+    prelude::*,
     support::{
-        errno::Errno,
-        num::{
-            signed,
-            widen_u32, //
-        },
+        num::signed,
         sockaddr, //
     }, //
 };
 use core::{
     net::SocketAddr,
     ops::BitOr,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr, //
 };
 use kernel::{
     bindings,
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    str::{
-        CStr,
-        CStrExt, //
-    },
     types::Opaque, //
 };
 use kfi_bindings::{
@@ -75,7 +60,7 @@ impl InfoList {
             )
         };
         // INVARIANT: kfi_getinfo() gives the list to its caller.
-        call::opened(ret, first).map(|first| Self { first })
+        handle::opened(ret, first).map(|first| Self { first })
     }
 
     /// Creates a list from one that a C function gave to its caller.

@@ -6,10 +6,6 @@
 //! closed under it.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     conn::{
         Conn,
         ConnEvent,
@@ -31,6 +27,10 @@ use super::{
     Refused,
     RequestQueue,
     SharedReceives, //
+};
+use crate::consumer::handle::{
+    self,
+    op, //
 };
 use crate::prelude::*;
 use core::{
@@ -66,15 +66,15 @@ fn open_pep(
             passive_ep(raw, info.as_raw(), &mut pep, ptr::null_mut())
         )
     }?;
-    let pep = Pep::new(call::opened(ret, pep)?, queue.clone(), ());
+    let pep = Pep::new(handle::opened(ret, pep)?, queue.clone(), ());
     let fid = pep.fid();
     // SAFETY: The passive endpoint is open. So is the queue, to which it has a reference.
-    unsafe { call::bind(fid, queue.as_raw().cast(), 0) }?;
+    unsafe { handle::bind(fid, queue.as_raw().cast(), 0) }?;
     if let Some(backlog) = backlog {
         let mut backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
         let arg = ptr::from_mut(&mut backlog).cast();
         // SAFETY: The passive endpoint is open. `arg` points to the `int` that the command takes.
-        unsafe { call::control(fid, KFI_BACKLOG, arg) }?;
+        unsafe { handle::control(fid, KFI_BACKLOG, arg) }?;
     }
     Ok(pep)
 }
@@ -129,7 +129,7 @@ impl PepSlot {
         });
         match rejected {
             Err(Errno::EOPBADSTATE) => Ok(()),
-            rejected => call::result(rejected?),
+            rejected => handle::result(rejected?),
         }
     }
 }
@@ -402,14 +402,14 @@ impl Listener {
         self.slot.put(pep);
         self.slot.with(|pep| {
             // SAFETY: `pep` is open, because the slot's lock keeps it.
-            call::result(unsafe { op!((*pep).cm, listen(pep)) }?)
+            handle::result(unsafe { op!((*pep).cm, listen(pep)) }?)
         })
     }
 
     /// Returns the address of the listener: `kfi_getname()`. May sleep.
     pub fn address(&self) -> Result<SocketAddr, Errno> {
         self.slot.with(|pep| {
-            call::address(|address, len| {
+            handle::address(|address, len| {
                 // SAFETY: `pep` is open, because the slot's lock keeps it. `address` has `*len`
                 // bytes.
                 unsafe { op!((*pep).cm, getname(pep.cast(), address, len)) }

@@ -3,10 +3,6 @@
 //! Connected endpoints: their states, and connecting them.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     conn::{
         Conn,
         ConnEvent,
@@ -24,6 +20,10 @@ use super::{
     Refused,
     RequestQueue,
     SharedReceives, //
+};
+use crate::consumer::handle::{
+    self,
+    op, //
 };
 use crate::prelude::*;
 use core::{
@@ -207,7 +207,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         };
         // INVARIANT: Nothing is posted yet. Only `post` posts with a context.
         let endpoint = Self {
-            handle: Handle::new(call::opened(ret, ep)?, domain.clone(), uses),
+            handle: Handle::new(handle::opened(ret, ep)?, domain.clone(), uses),
             state: Created(PhantomData),
         };
         let sends = tx.completion_queue().as_raw().cast();
@@ -221,7 +221,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
     fn bind(&self, what: *mut kfid, flags: u64) -> Result<(), Errno> {
         let fid = self.handle.fid();
         // SAFETY: The endpoint of `fid` is open. All callers pass an open object.
-        unsafe { call::bind(fid, what, flags) }
+        unsafe { handle::bind(fid, what, flags) }
     }
 
     /// Sets the handler of the connection, instead of [`wait`](MsgEndpoint::wait). May sleep.
@@ -270,7 +270,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         }
         let fid = self.handle.fid();
         // SAFETY: The endpoint of `fid` is open. The command takes no argument.
-        unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }?;
+        unsafe { handle::control(fid, KFI_ENABLE, ptr::null_mut()) }?;
         Ok(self.goes_to(Enabled(PhantomData)))
     }
 }
@@ -362,7 +362,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Enabled<R>, B, C> {
         self,
         call: impl FnOnce(*mut kfid_ep) -> Result<c_int, Errno>,
     ) -> ConnectResult<Enabled<R>, B, C> {
-        match call(self.as_raw()).and_then(call::result) {
+        match call(self.as_raw()).and_then(handle::result) {
             Ok(()) => Ok(self.goes_to(Connecting(()))),
             Err(errno) => Err(Refused::new(errno, self)),
         }
@@ -420,7 +420,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connecting, B, C> {
 
 /// Returns the peer's address of an open endpoint: `kfi_getpeer()`.
 fn peer(ep: *mut kfid_ep) -> Result<SocketAddr, Errno> {
-    call::address(|address, len| {
+    handle::address(|address, len| {
         // SAFETY: All callers pass an open endpoint. `address` has `*len` bytes.
         unsafe { op!((*ep).cm, getpeer(ep, address, len)) }
     })
@@ -451,7 +451,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn shutdown(&self) -> Result<(), Errno> {
         let ep = self.as_raw();
         // SAFETY: The endpoint is open as long as `self`.
-        call::result(unsafe { op!((*ep).cm, shutdown(ep, 0)) }?)
+        handle::result(unsafe { op!((*ep).cm, shutdown(ep, 0)) }?)
     }
 
     /// Sleeps until the connection has ended, for at most `msecs` milliseconds if given. Only one

@@ -5,10 +5,6 @@
 //! Context of all functions here: any.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     local::Posting,
     Connected,
     Local,
@@ -20,17 +16,14 @@ use super::{
     RequestId,
     SharedReceives, //
 };
+use crate::consumer::handle::{
+    self,
+    op, //
+};
 use crate::{
     post::MAX_REMOTE,
-    support::{
-        errno::Errno,
-        num::{
-            widen,
-            widen_u32, //
-        }, //
-    }, //
+    prelude::*, //
 };
-use kernel::ffi::c_void;
 use kfi_bindings::{
     kfi_addr_t,
     kfi_msg,
@@ -113,7 +106,7 @@ fn post_memory<B: Local, C: Send + 'static>(
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
 ) -> Posted<B, C> {
     let context = request.into_context();
-    let posted = call(posting, context).and_then(call::count);
+    let posted = call(posting, context).and_then(handle::count);
     match posted {
         Ok(_) => Ok(()),
         // SAFETY: `context` came from `into_context` here. The call failed, so nobody else has it.
@@ -484,7 +477,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
         // SAFETY: The endpoint is open. The call copies the `len` bytes.
         let posted = unsafe { op!((*ep).msg, inject(ep, buf, len, PEER)) }?;
-        call::count(posted).map(|_| ())
+        handle::count(posted).map(|_| ())
     }
 
     /// Writes a copy of bytes to the peer's memory: `kfi_inject_write()`. Has no completion unless
@@ -497,7 +490,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
         // SAFETY: The endpoint is open. The call copies the `len` bytes.
         let posted = unsafe { op!((*ep).rma, inject(ep, buf, len, PEER, to.addr, to.key)) }?;
-        call::count(posted).map(|_| ())
+        handle::count(posted).map(|_| ())
     }
 }
 
@@ -509,7 +502,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 unsafe fn cancel(ep: *mut kfid_ep, request: RequestId) -> Result<(), Errno> {
     // SAFETY: `ep` is open by this function's contract. The call doesn't dereference the context.
     let cancelled = unsafe { op!((*ep).ops, cancel(&raw mut (*ep).fid, request.context())) }?;
-    call::count(cancelled).map(|_| ())
+    handle::count(cancelled).map(|_| ())
 }
 
 impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
@@ -565,7 +558,6 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
 mod tests {
     use super::*;
     use crate::consumer::Run;
-    use kernel::prelude::*;
 
     /// Memory that may only be read, or only be written.
     struct OneWay(KVec<u8>, Role);

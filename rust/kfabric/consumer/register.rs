@@ -3,10 +3,6 @@
 //! The registration calls of a domain.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     memory::MemoryList,
     Backing,
     BioVecList,
@@ -20,21 +16,15 @@ use super::{
     RegisterError,
     Segments, //
 };
-use crate::{
-    region::access::Access,
-    support::errno::Errno, //
-};
-use core::ptr::{
+use crate::consumer::handle::{
     self,
-    NonNull, //
+    op, //
 };
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    sync::Arc, //
+use crate::{
+    prelude::*,
+    region::access::Access, //
 };
+use core::ptr;
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
@@ -108,7 +98,7 @@ impl From<Access> for Options {
 /// - `ENOTRECOVERABLE`: the provider returned success without a region. So a peer may reach the
 ///   memory, and nobody can close the region.
 pub(super) fn registered(ret: c_int, mr: *mut kfid_mr) -> Result<NonNull<kfid_mr>, Errno> {
-    call::result(ret)?;
+    handle::result(ret)?;
     NonNull::new(mr).ok_or(Errno::ENOTRECOVERABLE)
 }
 

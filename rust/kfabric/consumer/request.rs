@@ -3,7 +3,6 @@
 //! Requests, and the queues that return completed requests.
 
 use super::{
-    call::leaked,
     Completed,
     Completion,
     CompletionHandler,
@@ -16,6 +15,7 @@ use super::{
     Run,
     TransferFailure, //
 };
+use crate::consumer::error::leaked;
 use crate::prelude::*;
 use core::{
     marker::PhantomData,

@@ -3,10 +3,6 @@
 //! Receive contexts that endpoints share.
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
     handle::{
         close_last,
         Handle, //
@@ -17,6 +13,10 @@ use super::{
     Domain,
     Local,
     RequestQueue, //
+};
+use crate::consumer::handle::{
+    self,
+    op, //
 };
 use crate::prelude::*;
 use core::ptr;
@@ -102,11 +102,11 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
         }?;
         // INVARIANT: Nothing is posted yet. Only `post` posts on the context.
         let receives = Self {
-            handle: Handle::new(call::opened(ret, srx)?, domain.clone(), queue.clone()),
+            handle: Handle::new(handle::opened(ret, srx)?, domain.clone(), queue.clone()),
         };
         let (fid, cq) = (receives.handle.fid(), queue.completion_queue().as_raw());
         // SAFETY: The context is open. So is the queue, to which the context has a reference.
-        unsafe { call::bind(fid, cq.cast(), widen_u32(KFI_RECV)) }?;
+        unsafe { handle::bind(fid, cq.cast(), widen_u32(KFI_RECV)) }?;
         Ok(Arc::new(receives, GFP_KERNEL)?)
     }
 
@@ -118,7 +118,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     pub fn count(&self, counter: &Counter) -> Result<(), Errno> {
         // SAFETY: Both are open. Closing the counter unbinds it.
         unsafe {
-            call::bind(
+            handle::bind(
                 self.handle.fid(),
                 counter.as_raw().cast(),
                 Counts::RECVS.bits(),

@@ -3,7 +3,6 @@
 //! Domains of providers written in Rust.
 
 pub(crate) mod open;
-mod ops;
 
 use super::{
     children::{

@@ -5,20 +5,19 @@
 //! The core implements them for all providers. Except where a function says otherwise, the caller may be in any
 //! context.
 
-mod event;
 mod queue;
 mod ring;
 
 use self::{
-    event::{
-        EqEvent,
-        EqFailure, //
-    },
     queue::{
         EqRead,
         Queue, //
     },
-    ring::First, //
+    ring::{
+        EqEvent,
+        EqFailure,
+        First, //
+    }, //
 };
 use super::{
     binding::Bindable,

@@ -8,6 +8,7 @@
 //! Lock order: only locks of wait queues are inside of a queue's lock. The lock is taken with interrupts off. "Any
 //! context" below means any context that can take a spinlock. The consumer's handler doesn't run under the lock.
 
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 mod ring;
 mod wakeups;

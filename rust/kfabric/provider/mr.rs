@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions of a provider.
+//! Regions of a provider. The core keeps a small one in the region's own object ([`ProviderMr`]).
 
-use super::{
-    cntr::CntrCore,
-    ep::EpCore, //
-};
 use crate::{
     prelude::*,
+    provider::{
+        cntr::CntrCore,
+        ep::EpCore, //
+    },
     region::{
         rawkey::RemotePiece,
         request::MrRequest, //
     }, //
 };
-use core::any::Any;
+use core::{
+    any::Any,
+    cell::UnsafeCell,
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    ptr, //
+};
 
 /// A region: created disabled, enabled at most once, closed once, then dropped.
 ///
@@ -115,4 +125,245 @@ pub struct Keys {
     pub desc: usize,
     /// It is one region to the device, and not several (`KFI_MR_RAW`).
     pub whole: bool,
+}
+
+/// The size, in bytes, of what is kept in the region's object.
+pub const PART_SIZE: usize = size_of::<Room>();
+
+/// Room for a small part, or for a pointer to another.
+type Room = [MaybeUninit<usize>; WORDS];
+
+const WORDS: usize = 5;
+
+/// A provider's part of a region.
+///
+/// # Invariants
+///
+/// `room` has a value of the type that `table` was made for.
+pub struct ProviderMr {
+    // A part may have something that changes by a shared reference.
+    room: UnsafeCell<Room>,
+    table: &'static Table,
+}
+
+// SAFETY: A shared reference gives only a shared reference to the part, and each `MrOps` is `Sync`.
+unsafe impl Sync for ProviderMr {}
+
+/// The functions for a value in a room.
+struct Table {
+    /// Returns the part that is the value, or that the value points to.
+    ///
+    /// # Safety
+    ///
+    /// - The room has a value of the type of the table.
+    /// - The caller uses the part only as it may use the room.
+    get: unsafe fn(*mut Room) -> *mut dyn MrOps,
+    /// Drops the value.
+    ///
+    /// # Safety
+    ///
+    /// The room has a value of the type of the table, which no one uses after the call.
+    drop: unsafe fn(*mut Room),
+}
+
+/// The tables for parts of one type.
+struct Of<T>(PhantomData<T>);
+
+impl<T: MrOps> Of<T> {
+    /// Of a value in place.
+    const IN_PLACE: Table = Table {
+        get: Self::in_place,
+        drop: Self::drop_in_place,
+    };
+
+    /// Of a value in a box, to which a pointer is there.
+    const BOXED: Table = Table {
+        get: Self::boxed,
+        drop: Self::drop_boxed,
+    };
+
+    fn in_place(room: *mut Room) -> *mut dyn MrOps {
+        room.cast::<T>()
+    }
+
+    /// Drops a value in place.
+    ///
+    /// # Safety
+    ///
+    /// `room` has a `T`, which no one uses after the call.
+    unsafe fn drop_in_place(room: *mut Room) {
+        // SAFETY: `room` has a `T`, which no one uses after the call.
+        unsafe { ptr::drop_in_place(room.cast::<T>()) }
+    }
+
+    /// Returns the part in a box.
+    ///
+    /// # Safety
+    ///
+    /// `room` has a pointer to a `T`.
+    unsafe fn boxed(room: *mut Room) -> *mut dyn MrOps {
+        // SAFETY: `room` has a pointer to a `T`.
+        unsafe { room.cast::<*mut T>().read() }
+    }
+
+    /// Drops a box.
+    ///
+    /// # Safety
+    ///
+    /// `room` has a pointer from a `KBox<T>`, which no one uses after the call.
+    unsafe fn drop_boxed(room: *mut Room) {
+        // SAFETY: `room` has a pointer from a `KBox<T>`, which no one uses after the call.
+        drop(unsafe { KBox::from_raw(room.cast::<*mut T>().read()) })
+    }
+}
+
+impl ProviderMr {
+    /// Stores a part of at most [`PART_SIZE`] bytes. Any context.
+    #[inline]
+    pub fn new<T: MrOps>(part: T) -> Self {
+        const {
+            assert!(size_of::<T>() <= PART_SIZE && align_of::<T>() <= align_of::<Room>());
+        }
+        // SAFETY: The assertion checks that `T` fits, and the table is for a `T` in place.
+        unsafe { Self::holding(part, const { &Of::<T>::IN_PLACE }) }
+    }
+
+    /// Stores a part of any size. Any context.
+    pub fn boxed<T: MrOps>(part: KBox<T>) -> Self {
+        // SAFETY: A pointer fits, and the table is for a pointer from a `KBox<T>`.
+        unsafe { Self::holding(KBox::into_raw(part), const { &Of::<T>::BOXED }) }
+    }
+
+    /// Stores a value.
+    ///
+    /// # Safety
+    ///
+    /// - `V` fits into a [`Room`].
+    /// - `table` is for `V`.
+    unsafe fn holding<V>(value: V, table: &'static Table) -> Self {
+        let room = UnsafeCell::new([MaybeUninit::uninit(); WORDS]);
+        // SAFETY: `V` fits into the room.
+        unsafe { room.get().cast::<V>().write(value) };
+        // INVARIANT: `room` has the value that `table` is for.
+        Self { room, table }
+    }
+}
+
+impl Deref for ProviderMr {
+    type Target = dyn MrOps;
+
+    fn deref(&self) -> &dyn MrOps {
+        // SAFETY: `room` has a value of the type of `table`, and `self` is borrowed.
+        unsafe { &*(self.table.get)(self.room.get()) }
+    }
+}
+
+impl DerefMut for ProviderMr {
+    fn deref_mut(&mut self) -> &mut dyn MrOps {
+        // SAFETY: `room` has a value of the type of `table`, and `self` is mutably borrowed.
+        unsafe { &mut *(self.table.get)(self.room.get()) }
+    }
+}
+
+impl Drop for ProviderMr {
+    fn drop(&mut self) {
+        // SAFETY: `room` has a value of the type of `table`, which no one uses after this.
+        unsafe { (self.table.drop)(self.room.get()) };
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_part)]
+mod tests {
+    use super::*;
+    use crate::{
+        provider::{
+            Bindings,
+            Keys, //
+        },
+        region::rawkey::RemotePiece, //
+    };
+    use core::any::Any;
+
+    /// Is closed `N` words long, and counts that and its end.
+    struct Words<const N: usize> {
+        words: [usize; N],
+        ended: Arc<Atomic<usize>>,
+    }
+
+    impl<const N: usize> Words<N> {
+        fn new(ended: &Arc<Atomic<usize>>) -> Self {
+            Self {
+                words: core::array::from_fn(|i| i),
+                ended: ended.clone(),
+            }
+        }
+    }
+
+    impl<const N: usize> MrOps for Words<N> {
+        fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+            Err(Errno::ENOSYS.into())
+        }
+
+        fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+            let mut pieces = KVec::new();
+            for &word in &self.words {
+                let piece = RemotePiece {
+                    key: u64::try_from(word).map_err(|_| Errno::EINVAL)?,
+                    base: 0,
+                    len: 1,
+                };
+                pieces.push(piece, GFP_KERNEL)?;
+            }
+            Ok(pieces)
+        }
+
+        fn close(&mut self) -> Result<(), Refusal> {
+            self.words = [7; N];
+            Ok(())
+        }
+
+        fn as_any(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    impl<const N: usize> Drop for Words<N> {
+        fn drop(&mut self) {
+            self.ended.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn keys(part: &ProviderMr) -> Result<KVec<u64>> {
+        let mut keys = KVec::new();
+        for piece in part.pieces().map_err(|_| EINVAL)? {
+            keys.push(piece.key, GFP_KERNEL)?;
+        }
+        Ok(keys)
+    }
+
+    #[test]
+    fn a_part_is_what_was_put_there_wherever_it_goes() -> Result {
+        let ended = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let small = ProviderMr::new(Words::<4>::new(&ended));
+        let large = ProviderMr::boxed(KBox::new(Words::<9>::new(&ended), GFP_KERNEL)?);
+        let mut moved = KVec::new();
+        for part in [small, large] {
+            moved.push(part, GFP_KERNEL)?;
+        }
+        assert!(keys(&moved[0])?.iter().copied().eq(0..4));
+        assert!(keys(&moved[1])?.iter().copied().eq(0..9));
+        for part in &mut moved {
+            assert!(part.close().is_ok());
+            assert!(keys(part)?.iter().all(|&key| key == 7));
+        }
+        assert!(moved[0].as_any().downcast_mut::<Words<4>>().is_some());
+        assert!(moved[1].as_any().downcast_mut::<Words<9>>().is_some());
+        assert!(moved[1].as_any().downcast_mut::<Words<4>>().is_none());
+        assert_eq!(ended.load(Relaxed), 0);
+        assert!(moved.pop().is_some());
+        assert_eq!(ended.load(Relaxed), 1);
+        drop(moved);
+        assert_eq!(ended.load(Relaxed), 2);
+        Ok(())
+    }
 }

@@ -2,11 +2,7 @@
 
 //! Socket addresses, as C has them.
 
-use crate::support::{
-    errno::Errno,
-    num::widen,
-    refusal::Refusal, //
-};
+use crate::prelude::*;
 use core::{
     net::{
         IpAddr,
@@ -17,7 +13,6 @@ use core::{
     },
     ptr, //
 };
-use kernel::ffi::c_void;
 use kfi_bindings::{
     in6_addr,
     sockaddr_in6,

@@ -2,13 +2,12 @@
 
 //! Texts for C callers: `kfi_version()`, `kfi_strerror()` and `kfi_tostr()`.
 //!
-//! The texts of errors are in [`errno`], the names of constants in [`names`] and the members of
-//! structures in [`structs`]; [`text`] lays them out.
+//! The texts of errors are in [`errno`], and the members of structures in [`structs`]. [`text`] has the
+//! names of constants and lays texts out.
 //!
 //! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
 //! [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
 
-mod names;
 mod structs;
 mod text;
 
@@ -19,22 +18,9 @@ use self::{
         Value, //
     }, //
 };
-use crate::support::errno::{
-    self,
-    Errno, //
-};
-use core::ptr::NonNull;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_uint,
-        c_void, //
-    },
-    str::{
-        CStr,
-        CStrExt, //
-    }, //
+use crate::{
+    prelude::*,
+    support::errno, //
 };
 use kfi_bindings::{
     kfi_domain_attr,
@@ -149,25 +135,25 @@ unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
             EP_ATTR => Value::Fields(Complete::<kfi_ep_attr>::from_raw(data)),
             DOMAIN_ATTR => Value::Fields(Complete::<kfi_domain_attr>::from_raw(data)),
             FABRIC_ATTR => Value::Fields(Complete::<kfi_fabric_attr>::from_raw(data)),
-            CAPS => flags(names::CAPS),
-            OP_FLAGS => flags(names::OP_FLAGS),
-            MSG_ORDER => flags(names::ORDER),
-            MODE => flags(names::MODE),
-            CQ_EVENT_FLAGS => flags(names::CQ_FLAGS),
+            CAPS => flags(text::CAPS),
+            OP_FLAGS => flags(text::OP_FLAGS),
+            MSG_ORDER => flags(text::ORDER),
+            MODE => flags(text::MODE),
+            CQ_EVENT_FLAGS => flags(text::CQ_FLAGS),
             MR_MODE => {
                 let bits = data.cast::<c_uint>().read();
-                Value::Flags(u64::from(bits), names::MR_MODE)
+                Value::Flags(u64::from(bits), text::MR_MODE)
             }
-            EP_TYPE => choice(names::EP_TYPE),
-            ADDR_FORMAT => choice(names::ADDR_FORMAT),
-            THREADING => choice(names::THREADING),
-            PROGRESS => choice(names::PROGRESS),
-            PROTOCOL => choice(names::PROTOCOL),
-            AV_TYPE => choice(names::AV_TYPE),
-            ATOMIC_TYPE => choice(names::ATOMIC_TYPE),
-            ATOMIC_OP => choice(names::ATOMIC_OP),
-            EQ_EVENT => choice(names::EQ_EVENT),
-            OP_TYPE => choice(names::OP_TYPE),
+            EP_TYPE => choice(text::EP_TYPE),
+            ADDR_FORMAT => choice(text::ADDR_FORMAT),
+            THREADING => choice(text::THREADING),
+            PROGRESS => choice(text::PROGRESS),
+            PROTOCOL => choice(text::PROTOCOL),
+            AV_TYPE => choice(text::AV_TYPE),
+            ATOMIC_TYPE => choice(text::ATOMIC_TYPE),
+            ATOMIC_OP => choice(text::ATOMIC_OP),
+            EQ_EVENT => choice(text::EQ_EVENT),
+            OP_TYPE => choice(text::OP_TYPE),
             _ => return None,
         }
     };

@@ -2,13 +2,11 @@
 
 //! The ops tables of the core.
 
-use crate::support::{
-    errno::Errno,
-    num,
-    refusal::Refusal, //
+use crate::{
+    prelude::*,
+    support::num, //
 };
 use core::ptr;
-use kernel::ffi::c_int;
 
 /// A constant ops table in C's layout.
 ///

@@ -26,13 +26,6 @@ use super::{
         MAX_REQUEST_DATA, //
     },
     endpoint::Endpoint,
-    event::{
-        Established,
-        Event,
-        Events,
-        Rejected,
-        Step, //
-    },
     id::{
         Id,
         Lock,
@@ -43,6 +36,13 @@ use super::{
         StallTimer,
         Timer, //
     }, //
+};
+use crate::cm::id::{
+    Established,
+    Event,
+    Events,
+    Rejected,
+    Step, //
 };
 
 /// Parameters that this side offers to a peer.

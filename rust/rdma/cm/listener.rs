@@ -20,15 +20,15 @@ use super::{
         Proposal, //
     },
     endpoint::Endpoint,
-    event::{
-        Events,
-        Step, //
-    },
     id::{
         Id,
         Locked,
         Target, //
     }, //
+};
+use crate::cm::id::{
+    Events,
+    Step, //
 };
 use crate::{
     device::Device,

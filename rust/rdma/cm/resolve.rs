@@ -16,13 +16,13 @@ use super::{
         Proposal, //
     },
     endpoint::Endpoint,
-    event::Events,
     id::{
         Id,
         Locked,
         Target, //
     }, //
 };
+use crate::cm::id::Events;
 use crate::{
     completion::Done,
     device::Device,

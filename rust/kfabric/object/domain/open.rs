@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Opening of domains: `kfi_domain()`.
+//! Opening of domains, `kfi_domain()`, and the slots of a domain: its tables, controls, binds and raw keys.
+//!
+//! C header: [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
 
-use super::{
-    ops,
-    DomainBody,
-    DomainObject, //
-};
 use crate::{
     object::{
-        children::Children,
+        binding::{
+            bind,
+            Binds,
+            Other, //
+        },
+        children::{
+            Children,
+            Place, //
+        },
+        closing::slots,
+        cntr,
+        cq,
         descs::Descs,
+        domain::{
+            DomainBody,
+            DomainObject,
+            DOMAIN, //
+        },
+        ep,
+        eq::EqBody,
+        ext,
         fabric::FabricObject,
         info::info_ref,
         instances::{
@@ -19,21 +35,43 @@ use crate::{
         },
         mr::{
             close::close_pending,
-            enable::enable_pending, //
+            enable::enable_pending,
+            reg::{
+                reg,
+                regattr,
+                regbv,
+                regsgl,
+                regv, //
+            }, //
         },
-        obj,
+        obj::{
+            self,
+            Class,
+            Object, //
+        },
         pending_regs::PendingRegs, //
     },
+    post::AtomicForm,
     prelude::*,
     provider::DomainRequest,
     region::{
+        cpu_memory::WORD,
         limits::AuthKey,
-        rawkey::map::KeyMap, //
+        rawkey::{
+            self,
+            map::KeyMap, //
+        }, //
     },
     support::{
         c_ref,
         child_list::ChildList,
-        num::signed, //
+        num::signed,
+        refusal::no_flags,
+        table::{
+            OpsSlot,
+            Table,
+            NO_SUCH_CALL, //
+        }, //
     }, //
 };
 use kernel::{
@@ -41,10 +79,21 @@ use kernel::{
     sync::SetOnce, //
 };
 use kfi_bindings::{
+    kfi_atomic_attr,
+    kfi_datatype,
     kfi_domain_attr,
     kfi_info,
+    kfi_mr_map_raw,
+    kfi_op,
+    kfi_ops,
+    kfi_ops_domain,
+    kfi_ops_mr,
+    kfid,
     kfid_domain,
-    kfid_fabric, //
+    kfid_fabric,
+    KFI_COMPARE_ATOMIC,
+    KFI_FETCH_ATOMIC,
+    KFI_REG_MR, //
 };
 
 /// Returns the requested number, or `limit` if the consumer requests 0.
@@ -123,8 +172,8 @@ unsafe fn make(
     let keys = KBox::pin_init(KeyMap::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let c = kfid_domain {
         fid: DomainObject::fid(context),
-        ops: ops::OPS.as_ptr(),
-        mr: ops::MR.as_ptr(),
+        ops: OPS.as_ptr(),
+        mr: MR.as_ptr(),
     };
     let body = DomainBody {
         _instance: instance,
@@ -176,4 +225,158 @@ pub(crate) unsafe extern "C" fn open(
         unsafe { instances::show((*domain).cast()) };
     }
     ret
+}
+
+impl Object for DomainBody {
+    type C = kfid_domain;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &DOMAIN;
+    const OPS: kfi_ops = kfi_ops {
+        bind: Some(bind::<Self>),
+        control: Some(control),
+        ops_open: Some(ext::open),
+        ..slots::<Self>()
+    };
+}
+
+/// The slots that open objects in a domain.
+pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
+    size: size_of::<kfi_ops_domain>(),
+    av_open: OpsSlot::NOSYS,
+    cq_open: Some(cq::open),
+    endpoint: Some(ep::open::open),
+    scalable_ep: OpsSlot::NOSYS,
+    cntr_open: Some(cntr::open),
+    poll_open: OpsSlot::NOSYS,
+    stx_ctx: OpsSlot::NOSYS,
+    srx_ctx: Some(ep::open::open_srx),
+    query_atomic: Some(query_atomic),
+});
+
+/// The slots that register memory.
+pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
+    size: size_of::<kfi_ops_mr>(),
+    reg: Some(reg),
+    regv: Some(regv),
+    regbv: Some(regbv),
+    regattr: Some(regattr),
+    regsgl: Some(regsgl),
+});
+
+/// Maps and unmaps raw keys: `kfi_control()` of a domain. May sleep.
+///
+/// # Safety
+///
+/// - `fid` is an open object.
+/// - `arg` is null or valid for the call, as the argument of `command`.
+pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
+    unsafe {
+        DomainObject::call(fid, |domain| match u32::try_from(command) {
+            Ok(kfi_bindings::KFI_MAP_RAW_MR) => map(domain, arg),
+            Ok(kfi_bindings::KFI_UNMAP_KEY) => unmap(domain, arg),
+            _ => Err(Errno::ENOSYS.into()),
+        })
+    }
+}
+
+impl Binds for DomainBody {
+    fn bind(domain: &DomainObject, other: Other<'_>) -> Result<(), Refusal> {
+        let eq = other.object::<EqBody>()?;
+        if domain.set_eq(other.bind(domain.parent(), eq, KFI_REG_MR)?) {
+            Ok(())
+        } else {
+            Err(Refusal::new(
+                Errno::EINVAL,
+                c"the domain has an event queue already",
+            ))
+        }
+    }
+}
+
+/// Checks whether the domain supports an atomic operation: `kfi_query_atomic()`. Any context.
+///
+/// # Safety
+///
+/// - `domain` is an open object.
+/// - `attr` is null or valid for writes.
+pub(super) unsafe extern "C" fn query_atomic(
+    domain: *mut kfid_domain,
+    datatype: kfi_datatype,
+    op: kfi_op,
+    attr: *mut kfi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    // SAFETY: `domain` is an open object, and begins with its fid.
+    let domain = unsafe { DomainObject::from_fid(domain.cast()) };
+    let found = domain.and_then(|domain| {
+        let form = match flags {
+            0 => AtomicForm::Plain,
+            KFI_FETCH_ATOMIC => AtomicForm::Fetch,
+            KFI_COMPARE_ATOMIC => AtomicForm::Compare,
+            _ => return Err(Refusal::new(Errno::EBADFLAGS, c"unknown flag").value(flags)),
+        };
+        let limits = domain.provider().msg_limits().ok_or(NO_SUCH_CALL)?;
+        limits.atomics.find(form, datatype, op)?;
+        // SAFETY: `attr` is null or valid for writes.
+        let attr = unsafe { attr.as_mut() }.ok_or(Refusal::NULL)?;
+        (attr.count, attr.size) = (1, WORD);
+        Ok(())
+    });
+    found.map_or_else(Refusal::report, |()| 0)
+}
+
+/// Copies a raw key from C before the checks, because a peer may write to the original at the same time. May sleep.
+///
+/// # Safety
+///
+/// `raw` is valid for reads of `len` bytes.
+unsafe fn copy(raw: *const u8, len: usize) -> Result<KVVec<u8>, Refusal> {
+    let mut copy = KVVec::from_elem(0, len, GFP_KERNEL)?;
+    // SAFETY: `raw` is valid for reads of `len` bytes, and `copy` has as many.
+    unsafe { raw.copy_to_nonoverlapping(copy.as_mut_ptr(), len) };
+    Ok(copy)
+}
+
+/// Maps a peer's raw key in a domain: `KFI_MAP_RAW_MR`. Sleeps.
+///
+/// # Safety
+///
+/// - `arg` is null or a `struct kfi_mr_map_raw`.
+/// - Its `key` is null or valid for writes.
+/// - Its `raw_key` is null or has `key_size` bytes.
+pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: `arg` is null or a valid `struct kfi_mr_map_raw`.
+    let map = unsafe { arg.cast::<kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
+    // SAFETY: `map.key` is null or valid for writes.
+    let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
+    *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);
+    no_flags(map.flags)?;
+    if map.raw_key.is_null() {
+        return Err(Refusal::NULL);
+    }
+    let longest = domain.longest_raw_key();
+    if map.key_size > longest {
+        let refusal = Refusal::new(Errno::EINVAL, c"raw key is longer than mr_key_size");
+        return Err(refusal.value(widen(map.key_size)));
+    }
+    // SAFETY: `map.raw_key` isn't null, so it has `map.key_size` bytes.
+    let raw = unsafe { copy(map.raw_key, map.key_size) }?;
+    let counted = domain.count()?;
+    *key = domain.keys.map(map.base_addr, rawkey::parse(&raw)?)?;
+    counted.keep();
+    Ok(())
+}
+
+/// Unmaps a key that [`map`] returned: `KFI_UNMAP_KEY`. May sleep.
+///
+/// # Safety
+///
+/// `arg` is null or a valid `u64`.
+pub(super) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: `arg` is null or a valid `u64`.
+    let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(Refusal::NULL)?;
+    domain.keys.unmap(*key)?;
+    domain.count_off();
+    Ok(())
 }

@@ -5,17 +5,15 @@
 //! Lock order: the lock of the queue is taken with interrupts off. Only locks of wait queues and workqueues are
 //! inside of it. No handler runs and no code sleeps under the lock.
 
-use super::{
-    event::{
-        EqEvent,
-        EqFailure,
-        PeerData, //
-    },
-    ring::{
-        EqPosition,
-        EqRing, //
-        First,
-    }, //
+use super::ring::{
+    EqPosition,
+    EqRing,
+    First, //
+};
+use crate::object::eq::ring::{
+    EqEvent,
+    EqFailure,
+    PeerData, //
 };
 use crate::{
     new_irq_lock,

@@ -1,22 +1,187 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of completion queues: places, order, reading and waiting.
+//! Unit tests of completion queues: places, order, reading, waiting and the calls of handlers.
 
-mod calls;
-#[cfg(CONFIG_KUNIT = "y")]
-mod common;
+use crate::{
+    provider::cq::{
+        wakeups::Waits,
+        *, //
+    },
+    support::{
+        vec::PushReserved,
+        workqueue::OwnedQueue, //
+    }, //
+};
+use core::ptr::without_provenance_mut;
+use kernel::{
+    new_spinlock,
+    sync::SpinLock,
+    time::{
+        delay::fsleep,
+        msecs_to_jiffies,
+        Delta,
+        Jiffies, //
+    }, //
+};
+
+/// Returns the completion of the operation with this number.
+fn done(number: usize) -> CqEntry {
+    CqEntry {
+        context: Context::new(without_provenance_mut(number)),
+        flags: 2,
+        len: 3,
+        buf: Context::NULL,
+        data: 4,
+    }
+}
+
+/// Returns the failure of the operation with this number.
+fn failure(number: usize) -> CqErrEntry {
+    CqErrEntry {
+        done: done(number),
+        olen: 5,
+        errno: Errno::EIO,
+        prov_errno: 6,
+    }
+}
+
+fn number(context: Context) -> usize {
+    context.as_ptr().addr()
+}
+
+fn complete(queue: &Arc<CqCore>, number: usize) -> Result {
+    queue.reserve().ok_or(EAGAIN)?.complete(done(number));
+    Ok(())
+}
+
+fn fail(queue: &Arc<CqCore>, number: usize) -> Result {
+    queue.reserve().ok_or(EAGAIN)?.fail(failure(number));
+    Ok(())
+}
+
+fn vec(numbers: &[usize]) -> Result<KVec<usize>> {
+    let mut all = KVec::new();
+    all.extend_from_slice(numbers, GFP_KERNEL)?;
+    Ok(all)
+}
+
+/// Returns the numbers of the completions that `read` passes on, or its result if there are none.
+fn numbers(read: impl FnOnce(&mut dyn FnMut(&CqEntry)) -> CqRead) -> Result<KVec<usize>, CqRead> {
+    const MANY: usize = 1000;
+    let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| CqRead::Empty)?;
+    // Under the lock, where nothing can be allocated.
+    let read = read(&mut |done| {
+        all.push_reserved(number(done.context));
+    });
+    match read {
+        CqRead::Done(count) if count == all.len() => Ok(all),
+        read => Err(read),
+    }
+}
+
+/// Reads at most `most` completions.
+fn read(queue: &CqCore, most: usize) -> Result<KVec<usize>, CqRead> {
+    numbers(|out| queue.read(most, out))
+}
+
+/// Waits for at least `threshold` completions.
+fn wait(queue: &CqCore, at_least: usize, left: Option<Jiffies>) -> Result<KVec<usize>, CqRead> {
+    numbers(|out| queue.wait_and_read(9, at_least, left, out))
+}
+
+/// Gives others a turn.
+fn pause() {
+    fsleep(Delta::from_millis(1));
+}
+
+/// Counts what a handler does, which can be told to do more.
+#[pin_data]
+struct Probe {
+    calls: Atomic<usize>,
+    inside: Atomic<usize>,
+    most_inside: Atomic<usize>,
+    #[pin]
+    queue: SpinLock<Option<Arc<CqCore>>>,
+}
+
+/// The action of a handler on its queue; it gets the number of the call.
+type Script = dyn Fn(&Arc<CqCore>, usize) + Send + Sync;
+
+struct Calls {
+    probe: Arc<Probe>,
+    script: KBox<Script>,
+}
+
+impl Probe {
+    fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                calls: Atomic::new(0),
+                inside: Atomic::new(0),
+                most_inside: Atomic::new(0),
+                queue <- new_spinlock!(None),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns the number of calls of the handler.
+    fn calls(&self) -> usize {
+        self.calls.load(Relaxed)
+    }
+
+    /// Returns the maximum number of simultaneous calls.
+    fn most_inside(&self) -> usize {
+        self.most_inside.load(Relaxed)
+    }
+
+    /// Makes a queue with a handler that does nothing else.
+    fn queue(self: &Arc<Self>, size: usize) -> Result<Arc<CqCore>> {
+        self.queue_with(size, |_, _| ())
+    }
+
+    /// Makes a queue with a handler that does this, too.
+    fn queue_with(
+        self: &Arc<Self>,
+        size: usize,
+        script: impl Fn(&Arc<CqCore>, usize) + Send + Sync + 'static,
+    ) -> Result<Arc<CqCore>> {
+        let calls = Calls {
+            probe: self.clone(),
+            script: KBox::new(script, GFP_KERNEL)?,
+        };
+        let handler: KBox<dyn Notify> = KBox::new(calls, GFP_KERNEL)?;
+        let queue = CqCore::new(size, None, Some(handler))?;
+        *self.queue.lock() = Some(queue.clone());
+        Ok(queue)
+    }
+
+    /// Lets the queue go, to which the handler has a reference.
+    fn end(&self) {
+        let queue = self.queue.lock().take();
+        drop(queue);
+    }
+}
+
+impl Notify for Calls {
+    fn notify(&self) {
+        let probe = &self.probe;
+        let call = probe.calls.fetch_add(1, Relaxed) + 1;
+        let inside = probe.inside.fetch_add(1, Relaxed) + 1;
+        if inside > probe.most_inside.load(Relaxed) {
+            probe.most_inside.store(inside, Relaxed);
+        }
+        let queue = probe.queue.lock().clone();
+        if let Some(queue) = queue {
+            (self.script)(&queue, call);
+        }
+        probe.inside.fetch_sub(1, Relaxed);
+    }
+}
 
 #[kernel::macros::kunit_tests(kfabric_cq)]
 mod tests {
-    use crate::{
-        provider::cq::{
-            kunit::common::*,
-            wakeups::Waits,
-            *, //
-        },
-        support::workqueue::OwnedQueue, //
-    };
-    use kernel::time::msecs_to_jiffies;
+    use super::*;
 
     #[test]
     fn in_order_and_round_and_round() -> Result {
@@ -239,6 +404,179 @@ mod tests {
         assert_eq!((all, backwards, unlike), (THREADS * EACH, 0, 0));
         assert_eq!(next, [EACH; THREADS]);
         assert_eq!(queue.taken.load(Relaxed), 0);
+        Ok(())
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_cq_handler)]
+mod tests_of_handler {
+    use super::*;
+
+    #[test]
+    fn called_once_until_found_empty() -> Result {
+        let probe = Probe::new()?;
+        let queue = probe.queue(9)?;
+        assert_eq!(probe.calls(), 0);
+        complete(&queue, 1)?;
+        assert_eq!(probe.calls(), 1);
+        fail(&queue, 2)?;
+        assert_eq!(read(&queue, 9), Ok(vec(&[1])?));
+        assert_eq!(read(&queue, 9), Err(CqRead::Failure));
+        complete(&queue, 3)?;
+        assert_eq!(queue.read_failure(), Some(failure(2)));
+        assert_eq!(read(&queue, 9), Ok(vec(&[3])?));
+        // It is empty, but nobody was told so.
+        assert!(queue.read_failure().is_none());
+        complete(&queue, 4)?;
+        assert_eq!(read(&queue, 9), Ok(vec(&[4])?));
+        assert_eq!(probe.calls(), 1);
+
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        fail(&queue, 5)?;
+        assert_eq!(probe.calls(), 2);
+        assert_eq!(queue.read_failure(), Some(failure(5)));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
+        complete(&queue, 6)?;
+        assert_eq!(probe.calls(), 3);
+        // Nor does a place say anything that has nothing to say.
+        assert_eq!(read(&queue, 9), Ok(vec(&[6])?));
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        drop(queue.reserve());
+        assert_eq!(probe.calls(), 3);
+        queue.close();
+        probe.end();
+        Ok(())
+    }
+
+    #[test]
+    fn what_it_completes_itself_calls_it_afterwards() -> Result {
+        let probe = Probe::new()?;
+        let queue = probe.queue_with(9, |queue, call| {
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+            if call < 100 {
+                assert!(complete(queue, call + 1).is_ok());
+            }
+            assert!(queue.in_handler());
+        })?;
+        complete(&queue, 1)?;
+        assert_eq!((probe.calls(), probe.most_inside()), (100, 1));
+        assert!(!queue.in_handler());
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        queue.close();
+        probe.end();
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_read_meanwhile_calls_nobody() -> Result {
+        let probe = Probe::new()?;
+        let queue = probe.queue_with(9, |queue, call| {
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+            assert!(complete(queue, 9).is_ok());
+            assert_eq!(read(queue, 9), vec(&[9]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+        })?;
+        complete(&queue, 1)?;
+        assert_eq!(probe.calls(), 1);
+        complete(&queue, 2)?;
+        assert_eq!(probe.calls(), 2);
+        queue.close();
+        probe.end();
+        Ok(())
+    }
+
+    /// Sleeps until it is so, for a minute at most.
+    fn comes(it: impl Fn() -> bool) -> bool {
+        for _ in 0..60_000 {
+            if it() {
+                return true;
+            }
+            pause();
+        }
+        false
+    }
+
+    #[test]
+    fn closing_waits_for_it() -> Result {
+        const BEGUN: usize = 1;
+        const GO: usize = 2;
+        let (probe, stage) = (Probe::new()?, Arc::new(Atomic::new(0), GFP_KERNEL)?);
+        let (told, gone) = (stage.clone(), Arc::new(Atomic::new(false), GFP_KERNEL)?);
+        // Called by a thread, which may sleep.
+        let queue = probe.queue_with(9, move |queue, _| {
+            let read = (read(queue, 9).is_ok(), read(queue, 9));
+            if queue.in_handler() && read == (true, Err(CqRead::Empty)) {
+                told.store(BEGUN, Release);
+                comes(|| told.load(Acquire) == GO);
+            }
+        })?;
+        let workers = OwnedQueue::new(c"kfabric_kunit", 4)?;
+        let completing = queue.clone();
+        workers.try_spawn(GFP_KERNEL, move || _ = complete(&completing, 1))?;
+        let begun = comes(|| stage.load(Acquire) == BEGUN);
+        // Somebody else is not in the handler, and what he completes is left to who calls it.
+        let (here, completed) = (queue.in_handler(), complete(&queue, 2));
+        let (closing, closed) = (queue.clone(), gone.clone());
+        workers.try_spawn(GFP_KERNEL, move || {
+            closing.close();
+            closed.store(true, Release);
+        })?;
+        for _ in 0..50 {
+            pause();
+        }
+        let waits = !gone.load(Acquire);
+        stage.store(GO, Release);
+        workers.flush();
+        assert!(begun && !here && completed.is_ok() && waits);
+        assert!(gone.load(Acquire));
+        // That it was to be called again is over, too.
+        queue.reserve().ok_or(EINVAL)?.complete(done(3));
+        assert_eq!((probe.calls(), probe.most_inside()), (1, 1));
+        probe.end();
+        Ok(())
+    }
+
+    #[test]
+    fn one_call_at_a_time_and_none_forgotten() -> Result {
+        const EACH: usize = 3000;
+        const THREADS: usize = 3;
+        let (probe, all) = (Probe::new()?, Arc::new(Atomic::new(0), GFP_KERNEL)?);
+        let sum = all.clone();
+        let queue = probe.queue_with(50, move |queue, _| loop {
+            match queue.read(7, |_| _ = sum.fetch_add(1, Relaxed)) {
+                CqRead::Done(_) => (),
+                CqRead::Failure => {
+                    sum.fetch_add(queue.read_failure().iter().count(), Relaxed);
+                }
+                _ => break,
+            }
+        })?;
+        let workers = OwnedQueue::new(c"kfabric_kunit", 4)?;
+        for _ in 0..THREADS {
+            let queue = queue.clone();
+            workers.try_spawn(GFP_KERNEL, move || {
+                let mut n = 0;
+                while n < EACH {
+                    match queue.reserve() {
+                        Some(place) if n % 5 == 0 => place.fail(failure(n)),
+                        Some(place) => place.complete(done(n)),
+                        None => {
+                            pause();
+                            continue;
+                        }
+                    }
+                    n += 1;
+                }
+            })?;
+        }
+        workers.flush();
+        // Nobody else reads: a call that was forgotten would leave some.
+        assert_eq!(all.load(Relaxed), THREADS * EACH);
+        assert_eq!(probe.most_inside(), 1);
+        queue.close();
+        probe.end();
         Ok(())
     }
 }

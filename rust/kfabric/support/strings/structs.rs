@@ -2,29 +2,17 @@
 
 //! The fields of the structs of the C API, and how each is written.
 
-use crate::support::strings::{
-    names,
-    text::{
+use crate::{
+    prelude::*,
+    support::strings::text::{
+        self,
         Fields,
         Value, //
     }, //
 };
 use core::{
     fmt,
-    ptr::NonNull,
     slice, //
-};
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_uint,
-        c_void, //
-    },
-    str::{
-        CStr,
-        CStrExt, //
-    }, //
 };
 use kfi_bindings::{
     kfi_domain_attr,
@@ -57,10 +45,10 @@ macro_rules! fields {
         }
     };
     (@flags($self:ident, $field:ident, $names:ident)) => {
-        Value::Flags($self.0.$field.wide(), names::$names)
+        Value::Flags($self.0.$field.wide(), text::$names)
     };
     (@choice($self:ident, $field:ident, $names:ident)) => {
-        Value::Choice($self.0.$field.wide(), names::$names)
+        Value::Choice($self.0.$field.wide(), text::$names)
     };
     (@number($self:ident, $field:ident)) => {
         Value::Number($self.0.$field.wide())
