@@ -47,7 +47,7 @@ use crate::{
 /// ```ignore
 /// // Room for what two queues of a queue pair have under way.
 /// let entries = depths.in_send_queue() + depths.in_receive_queue();
-/// let cq = Cq::alloc_for_callbacks(pd.device(), entries)?;
+/// let cq = Cq::alloc_for_callbacks(&pd.device, entries)?;
 /// ```
 #[pin_data]
 pub struct Cq {

@@ -82,7 +82,7 @@ impl<L: DmaList> PreparedMr<L> {
     pub fn lend(mut self) -> Result<EndpointMr<L>> {
         self.next_key();
         let key = self.rkey();
-        let fate = RegState::new(key, DeviceId::of(self.pd().device()))?;
+        let fate = RegState::new(key, DeviceId::of(&self.pd().device))?;
         Ok(EndpointMr {
             lender: ManuallyDrop::new(InFlight::new(self)?),
             fate,
@@ -165,7 +165,7 @@ impl<L: DmaList> EndpointMr<L> {
     /// Checks whether the device has registered the region, and it has been invalidated since,
     /// which is this fence. Any context.
     pub fn is_free_by(&self, fence: Fence) -> bool {
-        self.fate.is_valid() && self.fate.is_free_by(fence, self.lender.get().pd().device())
+        self.fate.is_valid() && self.fate.is_free_by(fence, &self.lender.get().pd().device)
     }
 
     /// Returns the result of lending the region. With a fence that trusts a peer's invalidation,
@@ -179,7 +179,7 @@ impl<L: DmaList> EndpointMr<L> {
         // SAFETY: `this` is never dropped, so nobody else drops its fate.
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
-            Settled::Valid(mr) if fate.is_free_by(fence, mr.pd().device()) => {
+            Settled::Valid(mr) if fate.is_free_by(fence, &mr.pd().device) => {
                 // SAFETY: `is_free_by` has found that the device has invalidated the region, and
                 // that this is the fence `fence` on that device.
                 let mut mr = unsafe { mr.into_free() };

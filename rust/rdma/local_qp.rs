@@ -481,7 +481,7 @@ impl LocalQp {
 
     /// Checks whether invalidating on this queue pair is a fence for regions.
     fn can_invalidate(&self, mrs: &[ValidMr], fence: Fence) -> bool {
-        fence.invalidates_on(self.pd().device()) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
+        fence.invalidates_on(&self.pd().device) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
     }
 
     /// Invalidates the region with this key, and waits. Sleeps, uninterruptibly.

@@ -36,7 +36,8 @@ use crate::{
 /// ```
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
-    pub(crate) device: ARef<Device>,
+    /// The device.
+    pub device: ARef<Device>,
     ours: Ours,
     /// The device tells when a queue pair in error takes no more shared receives.
     last_wqe: Atomic<bool>,
@@ -63,11 +64,6 @@ impl Pd {
         };
         // Freed again if this fails.
         Ok(Arc::new(pd, GFP_KERNEL)?)
-    }
-
-    /// Returns the device.
-    pub fn device(&self) -> &ARef<Device> {
-        &self.device
     }
 
     /// Returns the raw pointer. C code may create objects on the domain.

@@ -319,7 +319,7 @@ impl RawQp {
             self.sends.end_all(End::Gone);
             self.receives.end_all(End::Gone);
         } else {
-            let device = self.pd.device().as_raw();
+            let device = self.pd.device.as_raw();
             // SAFETY: `qp` could not be destroyed, so it is there, and nothing frees it.
             unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*qp).res) };
             self.comm_est.keep(qp);

@@ -117,7 +117,7 @@ impl Region {
     fn is_free(&self, fence: Fence) -> bool {
         match self.standing.load(Acquire) {
             IDLE => true,
-            FREE => fence.invalidates_on(self.mr.pd().device()),
+            FREE => fence.invalidates_on(&self.mr.pd().device),
             _ => false,
         }
     }
@@ -160,7 +160,7 @@ impl Sink {
     }
 
     fn fill(&mut self, pd: &Pd, regions: &impl Regions) -> Result {
-        let (key, device) = (pd.local_key(), DeviceId::of(pd.device()));
+        let (key, device) = (pd.local_key(), DeviceId::of(&pd.device));
         let bare = |segment: &&mut b::ib_sge| segment.lkey == key;
         let count = self.segments.iter_mut().filter(bare).count();
         self.regions = SmallVec::with_capacity(count, GFP_ATOMIC)?;

@@ -108,7 +108,7 @@ impl Drop for Srq {
         if ended.is_ok() {
             return self.queue.end_all(End::Gone);
         }
-        let device = self.pd.device().as_raw();
+        let device = self.pd.device.as_raw();
         // SAFETY: It could not be destroyed, so it is there, and nothing frees it.
         unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*srq).res) };
         self.queue.end_all(End::Lost);

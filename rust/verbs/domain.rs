@@ -119,7 +119,7 @@ impl Drop for Domain {
 
 impl provider::DomainOps for Domain {
     fn mr_limits(&self) -> &MrLimits {
-        self.link.mr_limits()
+        &self.link.mr_limits
     }
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<ProviderMr, Refusal> {
@@ -145,16 +145,16 @@ impl provider::DomainOps for Domain {
 
     fn reserve(&self, count: usize, pages: usize) -> Result<(), Refusal> {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
-        let inside = self.link.gate().enter().ok_or(refused::gone())?;
-        let pool = inside.get().pool();
+        let inside = self.link.gate.enter().ok_or(refused::gone())?;
+        let pool = &inside.get().pool;
         pool.reserve(count, pages).map_err(refused::no_region)
     }
 
     fn use_reserve(&self, begins: bool) {
-        if let Some(inside) = self.link.gate().enter() {
+        if let Some(inside) = self.link.gate.enter() {
             match begins {
-                true => inside.get().pool().begin_reserved(),
-                false => inside.get().pool().end_reserved(),
+                true => inside.get().pool.begin_reserved(),
+                false => inside.get().pool.end_reserved(),
             }
         }
     }
@@ -164,7 +164,7 @@ impl provider::DomainOps for Domain {
     }
 
     fn binds_regions(&self) -> bool {
-        self.link.mode().by_endpoint()
+        self.link.mode.by_endpoint()
     }
 
     fn words(&self, prov_errno: i32) -> Option<&'static CStr> {
@@ -198,8 +198,8 @@ impl provider::DomainOps for Domain {
 
 impl Dma for Domain {
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
-        let inside = self.link().gate().enter().ok_or(refused::gone())?;
-        let device = inside.get().device();
+        let inside = self.link().gate.enter().ok_or(refused::gone())?;
+        let device = &inside.get().pd.device;
         // SAFETY: `list` has `entries()` entries by the invariant of `RawSgl`; by the contract of
         // `struct kfi_dma_ops` the consumer unmaps it before it or its memory goes.
         unsafe { dma::map_sg(device, list.as_ptr(), entries(&list), direction) }

@@ -133,7 +133,7 @@ impl QpResources {
         srq: Option<&Arc<Srq>>,
         join: impl FnOnce(CqId) -> Result<J>,
     ) -> Result<J> {
-        let (pd, device) = (&self.pd, self.pd.device());
+        let (pd, device) = (&self.pd, &self.pd.device);
         let depths = Depths {
             send: self.sends.try_into()?,
             receive: receives.try_into()?,
@@ -174,7 +174,7 @@ impl QpResources {
 
     /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.
     fn has_local_inv(&self) -> bool {
-        !self.refuses_inv && self.pd.device().has_local_inv()
+        !self.refuses_inv && self.pd.device.has_local_inv()
     }
 }
 
@@ -182,14 +182,14 @@ impl Ep {
     /// Makes an endpoint in a domain. May sleep.
     pub(crate) fn new(link: &Link, asked: MsgEpRequest) -> Result<Self, Refusal> {
         // From here on the device's removal waits until this is done; then it ends the endpoint.
-        let inside = link.gate().enter().ok_or(refused::gone())?;
+        let inside = link.gate.enter().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
-        let (resources, pd) = (inside.get(), inside.get().pd());
-        let by_peer = match resources.lends() {
-            true => ByPeer::watch(pd.device(), resources.sharing()),
+        let (resources, pd) = (inside.get(), &inside.get().pd);
+        let by_peer = match resources.lends {
+            true => ByPeer::watch(&pd.device, &resources.sharing),
             false => None,
         };
-        resources.sharing().add_qp();
+        resources.sharing.add_qp();
         let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
         let refuses = resources.refuses_to_invalidate();
         let resources = QpResources {
@@ -207,7 +207,7 @@ impl Ep {
         // It would stay when its own device goes, whose removal waits for it.
         if answers
             .as_ref()
-            .is_some_and(|request| !request.device().is_same(pd.device()))
+            .is_some_and(|request| !request.device().is_same(&pd.device))
         {
             let why = c"the request came by another device";
             return Err(Refusal::new(Errno::EINVAL, why));

@@ -80,13 +80,13 @@ unsafe extern "C" fn kfi_verbs_get_pd(
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
     };
-    match domain.link().gate().enter() {
+    match domain.link().gate.enter() {
         Some(inside) => {
             // SAFETY: `caller` is a C string by the function's contract.
             let caller = unsafe { CStr::from_char_ptr(caller) };
             domain.link().pd_taken(PdHolder::new(caller));
-            inside.get().sharing().set_shared();
-            inside.get().pd().as_raw().cast()
+            inside.get().sharing.set_shared();
+            inside.get().pd.as_raw().cast()
         }
         None => ptr::null_mut(),
     }
@@ -114,7 +114,7 @@ unsafe extern "C" fn on_removal(
     let Some(domain) = (unsafe { domain(fid) }) else {
         return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
     };
-    let callbacks = domain.link().callbacks();
+    let callbacks = &domain.link().callbacks;
     let done = match cb {
         Some(cb) => {
             // SAFETY: The consumer passed `cb` and `arg`, and permits the call by the contract of

@@ -51,19 +51,20 @@ pub(crate) type ResourcesGate = Gate<Pin<KBox<Resources>>, PerCpu>;
 #[pin_data]
 pub(crate) struct Link {
     #[pin]
-    gate: ResourcesGate,
+    /// The gate for all uses of the device.
+    pub(crate) gate: ResourcesGate,
     /// All that is open in the domain.
     children: Arc<ChildList>,
     #[pin]
-    callbacks: Callbacks<OnRemoval>,
+    pub(crate) callbacks: Callbacks<OnRemoval>,
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,
     /// The last user who took the protection domain.
     #[pin]
     holder: Mutex<Option<PdHolder>>,
-    mr_limits: MrLimits,
-    mode: Mode,
+    pub(crate) mr_limits: MrLimits,
+    pub(crate) mode: Mode,
 }
 
 impl Link {
@@ -82,7 +83,7 @@ impl Link {
     ) -> Result<Arc<Self>> {
         let resources = Resources::new(device, work, mode, atomics)?;
         let mr_limits = MrLimits {
-            refresh: rxe::allows_refresh(resources.fence(), resources.invalidates()),
+            refresh: rxe::allows_refresh(resources.fence, resources.invalidates),
             by_entries: device.is_software(),
             ..mode.limits(&device.limits())
         };
@@ -98,24 +99,6 @@ impl Link {
             }? Error),
             GFP_KERNEL,
         )
-    }
-
-    /// Returns the gate for all uses of the device. Any context.
-    pub(crate) fn gate(&self) -> &ResourcesGate {
-        &self.gate
-    }
-
-    pub(crate) fn mr_limits(&self) -> &MrLimits {
-        &self.mr_limits
-    }
-
-    /// Returns the mode of the domain.
-    pub(crate) fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    pub(crate) fn callbacks(&self) -> &Callbacks<OnRemoval> {
-        &self.callbacks
     }
 
     /// Returns the device, until its removal callbacks have returned. May sleep, but not for long.
@@ -205,7 +188,7 @@ impl From<Busy> for Refusal {
 
 /// Fails if others have objects on the protection domain. Doesn't sleep.
 fn check_unused(resources: &Resources) -> Result<(), Busy> {
-    match resources.pd().others() {
+    match resources.pd.others() {
         Others::None => Ok(()),
         Others::Some(users) => Err(Busy::Foreign(users)),
         Others::Unsettled => Err(Busy::Unsettled),
@@ -259,7 +242,7 @@ impl Link {
             match taken {
                 Ok(Some(shut)) => {
                     *self.device.lock() = None;
-                    shut.get().pool().close();
+                    shut.get().pool.close();
                     shut.drain().take_away();
                     return Ok(());
                 }
@@ -299,7 +282,7 @@ impl Link {
     fn end_objects(&self) {
         if let Some(shut) = self.gate.resume() {
             self.children.end();
-            shut.get().pool().close();
+            shut.get().pool.close();
             shut.leave();
         }
     }
@@ -309,7 +292,7 @@ impl Link {
     fn take_away(&self) {
         let mut waits = 0;
         while let Some(shut) = self.gate.resume() {
-            if shut.get().pd().foreign_users() == 0 {
+            if shut.get().pd.foreign_users() == 0 {
                 return shut.drain().take_away();
             }
             // The first one may just be on its way out.
@@ -325,8 +308,8 @@ impl Link {
     }
 
     fn warn_of_users(&self, resources: &Resources) {
-        let device = resources.device();
-        let users = resources.pd().foreign_users();
+        let device = &resources.pd.device;
+        let users = resources.pd.foreign_users();
         pr_warn!(
             "{}: removal waits for {users} objects that others have on a protection domain\n",
             device.name()

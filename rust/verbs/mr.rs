@@ -50,11 +50,11 @@ pub(crate) struct Mr {
 impl Mr {
     /// Creates a region, disabled. May sleep.
     pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<Self, Refusal> {
-        let Some(inside) = link.gate().enter() else {
+        let Some(inside) = link.gate.enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let region = Region::create(inside.get(), link.mr_limits(), request)?;
+        let region = Region::create(inside.get(), &link.mr_limits, request)?;
         Ok(Self::open(link, region))
     }
 
@@ -63,11 +63,11 @@ impl Mr {
         link: &Arc<Link>,
         request: &MrRequest<'_>,
     ) -> Result<(Self, Keys), Refusal> {
-        let Some(inside) = link.gate().enter() else {
+        let Some(inside) = link.gate.enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let (resources, limits) = (inside.get(), link.mr_limits());
+        let (resources, limits) = (inside.get(), &link.mr_limits);
         let (region, keys) = match MrSpec::only(resources, limits, request) {
             Some(spec) => Region::of_valid(register_request(resources, &spec, request)?),
             None => {
@@ -98,7 +98,7 @@ impl Mr {
 impl provider::MrOps for Mr {
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
         let link = self.link.clone();
-        let inside = link.gate().enter().ok_or(refused::gone())?;
+        let inside = link.gate.enter().ok_or(refused::gone())?;
         self.region()?.enable(inside.get(), bindings)
     }
 
@@ -111,12 +111,12 @@ impl provider::MrOps for Mr {
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
         let link = self.link.clone();
-        let Some(inside) = link.gate().enter() else {
+        let Some(inside) = link.gate.enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
         self.region()?
-            .refresh(inside.get(), link.mr_limits(), request)
+            .refresh(inside.get(), &link.mr_limits, request)
     }
 
     /// Takes the region from the device, and keeps the result for `close`.
@@ -128,7 +128,7 @@ impl provider::MrOps for Mr {
     }
 
     fn close(&mut self) -> Result<(), Refusal> {
-        match self.link.gate().enter() {
+        match self.link.gate.enter() {
             Some(inside) => self.region.release(inside.get(), false),
             // The device goes away, but not before this is done: its removal ends open regions first.
             None => self.region.deregister(),
@@ -136,7 +136,7 @@ impl provider::MrOps for Mr {
     }
 
     fn close_now(&mut self) -> bool {
-        match self.link.gate().enter() {
+        match self.link.gate.enter() {
             Some(inside) => self.region.release_now(inside.get()),
             None => false,
         }
@@ -163,7 +163,7 @@ impl<'a> MrBatch<'a> {
     pub(crate) fn new(link: &'a Arc<Link>, count: usize) -> Option<KBox<Self>> {
         let batch = Self {
             link,
-            inside: link.gate().enter()?,
+            inside: link.gate.enter()?,
             regions: ListVec::with_capacity(count, GFP_KERNEL).ok()?,
             batch: Some(Batch::with_capacity(count).ok()?),
         };
@@ -173,7 +173,7 @@ impl<'a> MrBatch<'a> {
 
 impl provider::MrBatch for MrBatch<'_> {
     fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        let (resources, limits) = (self.inside.get(), self.link.mr_limits());
+        let (resources, limits) = (self.inside.get(), &self.link.mr_limits);
         let batch = match &mut self.batch {
             Some(batch) if self.regions.len() < self.regions.capacity() => batch,
             _ => return Err(Errno::EINVAL.into()),
@@ -215,7 +215,7 @@ impl provider::MrBatch for MrBatch<'_> {
 /// Enables several regions. Without memory for a batch this enables each by itself, so that regions of the reserve
 /// don't fail. Sleeps until the device is done with all of them.
 pub(crate) fn enable_many(link: &Link, mrs: &mut [BatchEntry<'_, Keys>]) {
-    let Some(inside) = link.gate().enter() else {
+    let Some(inside) = link.gate.enter() else {
         mrs.iter_mut()
             .for_each(|one| *one.done = Some(Err(refused::gone())));
         return;
@@ -256,11 +256,11 @@ fn region_of(mr: &mut dyn provider::MrOps) -> Result<&mut Region, Refusal> {
 
 /// Closes several. Sleeps until no peer can reach any.
 pub(crate) fn close_many(link: &Link, mrs: &mut [BatchEntry<'_, ()>]) {
-    let Some(inside) = link.gate().enter() else {
+    let Some(inside) = link.gate.enter() else {
         return each_by_itself(mrs);
     };
     let resources = inside.get();
-    if !resources.fence().invalidates() {
+    if !resources.fence.invalidates() {
         for one in mrs {
             *one.done = Some(match one.mr.as_any().downcast_mut() {
                 Some(Mr { region, .. }) => region.release(resources, true),
@@ -299,7 +299,7 @@ fn invalidated(resources: &Resources, mrs: &mut [BatchEntry<'_, ()>]) -> bool {
     }
     // If the device keeps one, nobody knows which one: none may be freed.
     let done = revoke(resources, valid, |mr| free.push_reserved(mr));
-    resources.pool().put_all(free);
+    resources.pool.put_all(free);
     // All others are done.
     for one in mrs.iter_mut().filter(|one| one.done.is_none()) {
         *one.done = Some(done);

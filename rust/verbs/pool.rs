@@ -50,7 +50,6 @@ use kernel::{
     }, //
 };
 use kfabric::{
-    num,
     prelude::*,
     workqueue::OwnedQueue, //
 };
@@ -95,19 +94,24 @@ struct State {
 const PASSED_OVER: usize = 4;
 
 impl State {
-    /// Returns a region of a size: the first in line that may have these rights. If the first few
-    /// may not, it returns one of these. The caller must deregister that to make space for another.
-    /// For regions that are asked for `together`, see [`Pool::take`].
+    /// Takes the first region of a size in line that may have these rights. If the first few may not, the error is one
+    /// of these. The caller must deregister that to make space for another. For regions that are asked for `together`,
+    /// see [`Pool::take`].
     #[inline]
-    fn next(&mut self, size: Size, access: AccessFlags, together: bool) -> Option<FastMr> {
-        let first = self.take(size, together)?;
+    fn next(
+        &mut self,
+        size: Size,
+        access: AccessFlags,
+        together: bool,
+    ) -> Result<FastMr, Option<FastMr>> {
+        let first = self.take(size, together).ok_or(None)?;
         match first.may_have(access) {
-            true => Some(first),
+            true => Ok(first),
             false => self.next_but(first, size, access, together),
         }
     }
 
-    /// Returns a region as [`next`](Self::next) does, if the first one may not have the rights.
+    /// Takes a region as [`next`](Self::next) does, if the first one may not have the rights.
     #[cold]
     fn next_but(
         &mut self,
@@ -115,18 +119,16 @@ impl State {
         size: Size,
         access: AccessFlags,
         together: bool,
-    ) -> Option<FastMr> {
+    ) -> Result<FastMr, Option<FastMr>> {
         let mut mr = first;
         for _ in 0..PASSED_OVER {
-            if let Err(back) = self.lines.put(size, mr) {
-                return Some(back);
-            }
-            mr = self.take(size, together)?;
+            self.lines.put(size, mr).map_err(Some)?;
+            mr = self.take(size, together).ok_or(None)?;
             if mr.may_have(access) {
-                break;
+                return Ok(mr);
             }
         }
-        Some(mr)
+        Err(Some(mr))
     }
 
     #[inline]
@@ -190,18 +192,12 @@ impl Pool {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
-        self.found_or_made(mr, size, access)
-    }
-
-    /// Returns the region that was found, if it may have these rights. Otherwise makes one.
-    #[inline]
-    fn found_or_made(&self, mr: Option<FastMr>, size: Size, access: AccessFlags) -> Result<FastMr> {
         match mr {
-            Some(mr) if mr.may_have(access) => {
-                self.count.taken();
+            Ok(mr) => {
+                self.count.taken.fetch_add(1, Relaxed);
                 Ok(mr)
             }
-            other => {
+            Err(other) => {
                 drop(other);
                 self.missed(size)
             }
@@ -211,7 +207,7 @@ impl Pool {
     /// Makes one, as there was none.
     #[cold]
     fn missed(&self, size: Size) -> Result<FastMr> {
-        self.count.missed();
+        self.count.missed.fetch_add(1, Relaxed);
         self.make(size).or_else(|_| {
             // Idle regions count on the device like regions in use.
             self.empty();
@@ -256,7 +252,8 @@ impl Pool {
     /// it failed. Any context.
     #[cold]
     pub(crate) fn not_invalidated(&self, regions: usize) {
-        self.count.not_invalidated(num::widen(regions));
+        let count = &self.count.not_invalidated;
+        count.fetch_add(widen(regions), Relaxed);
     }
 
     /// Makes a device region of this many pages, no large ones, in the place of one that was
@@ -391,7 +388,7 @@ impl Pool {
             let Some(mr) = self.state.lock().lines.surplus() else {
                 break;
             };
-            self.count.given_back();
+            self.count.given_back.fetch_add(1, Relaxed);
             drop(mr);
         }
         self.begin_period(&mut self.state.lock());

@@ -7,7 +7,6 @@
 
 mod ep_region;
 mod register;
-mod spec;
 mod valid;
 
 use self::{
@@ -50,9 +49,9 @@ use rdma::{
 pub(crate) use self::{
     register::{
         register_request,
-        Batch, //
+        Batch,
+        MrSpec, //
     },
-    spec::MrSpec,
     valid::revoke, //
 };
 
@@ -152,7 +151,7 @@ impl Region {
             let spec = specs.get(index).ok_or(Errno::EIO)?;
             spec.prepare(resources, list)
         })?;
-        let only = match resources.lends() {
+        let only = match resources.lends {
             true => prepared.take_only(),
             false => None,
         };
@@ -162,7 +161,7 @@ impl Region {
         };
         // Taken last: from here on the memory returns to the reserve when it is not needed any more.
         let reserved = match request.is_reserved() {
-            true => resources.pool().take_memory(),
+            true => resources.pool.take_memory(),
             false => None,
         };
         let memory = match reserved {
@@ -219,7 +218,7 @@ impl Region {
     /// Replaces the region, whose own memory is not needed any more. May sleep.
     fn replace(&mut self, resources: &Resources, by: Self) {
         if let Self::Boxed(region) = mem::replace(self, by) {
-            resources.pool().put_memory(MrExtMemory::of(region));
+            resources.pool.put_memory(MrExtMemory::of(region));
         }
     }
 
@@ -293,14 +292,14 @@ impl Region {
         if let Some(mr) = self.take_valid() {
             return valid::release(SmallVec::one(mr), resources, together);
         }
-        let state = self.take_landed(resources.fence(), |mr| resources.pool().put(mr));
+        let state = self.take_landed(resources.fence, |mr| resources.pool.put(mr));
         self.replace(resources, Self::Over(Closed::Idle));
         match state {
             State::Prepared(prepared) => {
                 prepared.consume(|prepared| {
                     let (mr, list) = prepared.unmap();
                     drop(list);
-                    resources.pool().put(mr);
+                    resources.pool.put(mr);
                 });
                 Ok(())
             }
@@ -384,7 +383,7 @@ impl Region {
         let Some(region) = self.boxed() else {
             return self.take_valid();
         };
-        region.land(resources.fence(), |mr| resources.pool().put(mr));
+        region.land(resources.fence, |mr| resources.pool.put(mr));
         let State::Valid(valid) = &mut region.state else {
             return None;
         };
@@ -457,7 +456,7 @@ impl Boxed {
             let why = c"nothing has completed yet behind the region's registration";
             return Err(Refusal::new(Errno::EAGAIN, why));
         }
-        self.land(resources.fence(), |mr| resources.pool().put(mr));
+        self.land(resources.fence, |mr| resources.pool.put(mr));
         match &mut self.state {
             State::Valid(valid) => Ok(mem::take(valid)),
             _ => Err(lost()),
@@ -466,12 +465,12 @@ impl Boxed {
 
     /// Implements [`Region::release_now`].
     fn release_now(&mut self, resources: &Resources) -> bool {
-        let fence = resources.fence();
+        let fence = resources.fence;
         match &self.state {
             State::OnEndpoint(mr) if self.is_pooled() && mr.is_free_by(fence) => (),
             _ => return false,
         }
-        let Some(room) = resources.pool().room() else {
+        let Some(room) = resources.pool.room() else {
             return false;
         };
         let mut is_free = false;

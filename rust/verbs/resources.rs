@@ -36,15 +36,18 @@ pub(crate) struct Resources {
     following: Option<Following>,
     /// The registration queue, but where no queue pair can be connected to itself (iWARP).
     queue: Option<Arc<Queue>>,
-    pool: Arc<Pool>,
-    pd: Arc<Pd>,
-    sharing: Arc<PdSharing>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) pd: Arc<Pd>,
+    /// The sharing of the protection domain.
+    pub(crate) sharing: Arc<PdSharing>,
     /// Whether the device can invalidate regions.
-    invalidates: bool,
-    rights: Rights,
-    fence: Fence,
+    pub(crate) invalidates: bool,
+    /// The mapping of regions' rights to those of the device.
+    pub(crate) rights: Rights,
+    /// The fence of regions.
+    pub(crate) fence: Fence,
     /// Regions are registered on endpoints.
-    lends: bool,
+    pub(crate) lends: bool,
 }
 
 impl Resources {
@@ -121,47 +124,10 @@ impl Resources {
         }
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
-    }
-
-    pub(crate) fn pd(&self) -> &Arc<Pd> {
-        &self.pd
-    }
-
-    /// Returns the sharing of the protection domain.
-    pub(crate) fn sharing(&self) -> &Arc<PdSharing> {
-        &self.sharing
-    }
-
-    pub(crate) fn device(&self) -> &ARef<Device> {
-        self.pd.device()
-    }
-
-    /// Checks whether the device can invalidate regions.
-    pub(crate) fn invalidates(&self) -> bool {
-        self.invalidates
-    }
-
     /// Checks whether the device has refused to invalidate on the registration queue. Without that queue, nothing
     /// was tried.
     pub(crate) fn refuses_to_invalidate(&self) -> bool {
         self.has_queue() && !self.invalidates
-    }
-
-    /// Returns the mapping of regions' rights to those of the device.
-    pub(crate) fn rights(&self) -> Rights {
-        self.rights
-    }
-
-    /// Returns the fence of regions.
-    pub(crate) fn fence(&self) -> Fence {
-        self.fence
-    }
-
-    /// Checks whether regions are registered on endpoints.
-    pub(crate) fn lends(&self) -> bool {
-        self.lends
     }
 
     /// Waits until no object is being made or destroyed in the background, which could be taken for

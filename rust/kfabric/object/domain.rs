@@ -66,8 +66,8 @@ pub(crate) type DomainObject = Obj<DomainBody>;
 pub(crate) struct DomainBody {
     _instance: Instance,
     /// Preallocated parts for regions (`kfi_reserve_ops_v1`). Dropped before `imp`, which they belong to.
-    reserve: SetOnce<Arc<DomainReserve>>,
-    imp: KBox<dyn DomainOps>,
+    pub(super) reserve: SetOnce<Arc<DomainReserve>>,
+    pub(super) imp: KBox<dyn DomainOps>,
     /// The number of open objects, with a limit for regions.
     children: Children,
     child_list: Arc<ChildList>,
@@ -145,16 +145,6 @@ impl DomainBody {
         self.caps & caps == caps
     }
 
-    /// Returns the reserve of regions.
-    pub(crate) fn reserve(&self) -> Option<&DomainReserve> {
-        self.reserve.as_ref().map(|reserve| &**reserve)
-    }
-
-    /// Sets the reserve of regions. Returns false if there is one.
-    pub(crate) fn set_reserve(&self, reserve: Arc<DomainReserve>) -> bool {
-        self.reserve.populate(reserve)
-    }
-
     /// Sets the event queue of registrations. Returns false if there is one.
     fn set_eq(&self, eq: BoundEq) -> bool {
         self.eq.populate(eq)
@@ -163,11 +153,6 @@ impl DomainBody {
     /// Returns the event queue of registrations, if it is open. Any context.
     pub(crate) fn eq(&self) -> Option<&BoundEq> {
         self.eq.as_ref().filter(|eq| eq.is_open())
-    }
-
-    /// Returns the maximum number of open regions (`mr_cnt`).
-    pub(crate) fn max_regions(&self) -> u32 {
-        u32::try_from(self.mr_limits.regions).unwrap_or(u32::MAX)
     }
 
     /// Counts a user of the domain that is no object. Any context.

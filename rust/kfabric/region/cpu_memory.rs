@@ -370,11 +370,11 @@ mod tests_of_extent {
     use super::*;
     use crate::region::{
         lease::Lease,
-        limits::{
-            AuthKey,
-            MrLimits, //
+        limits::MrLimits,
+        request::{
+            Arguments,
+            AuthKey, //
         },
-        request::Arguments,
         source::Source, //
     };
 

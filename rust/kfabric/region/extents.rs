@@ -14,7 +14,6 @@
 mod kunit;
 
 use super::{
-    access::Access,
     segment_list::PlainList,
     source::Source, //
 };
@@ -122,7 +121,8 @@ impl<'a> Source<'a> {
                 [one] => !unsafe { bindings::is_vmalloc_addr(one.iov_base) },
                 _ => false,
             },
-            Self::Bvec(_) | Self::Sgl(_) => self.count() == 1,
+            Self::Bvec(list) => list.count == 1,
+            Self::Sgl(list) => list.count == 1,
         };
         if !is_one {
             return Ok(None);
@@ -292,16 +292,6 @@ pub(crate) struct PageUse {
     pub(crate) writes: bool,
     /// The device may be able to reach memory of other PCI devices; its DMA mapping tells.
     pub(crate) peer_to_peer: bool,
-}
-
-impl PageUse {
-    /// Returns the use that rights imply, on a device that can or can't reach memory of other PCI devices.
-    pub(crate) fn new(access: Access, peer_to_peer: bool) -> Self {
-        Self {
-            writes: access.device_writes(),
-            peer_to_peer,
-        }
-    }
 }
 
 /// Returns the error for memory that the walk has refused.

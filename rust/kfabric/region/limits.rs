@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limits of one region of a domain, and authorization keys.
+//! The limits of one region of a domain.
 
 use super::shape::Shape;
 use crate::prelude::*;
-use core::slice;
 
 /// The limits of one region of a domain.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +66,7 @@ impl MrLimits {
     /// - `E2BIG`: the list has too many segments, pages or bytes.
     pub(super) fn check(&self, shape: &Shape, count: usize) -> Result<(), Refusal> {
         let one_piece = self.pieces <= 1;
-        if let Some(index) = shape.gap() {
+        if let Some(index) = shape.gap {
             if one_piece && !self.gaps {
                 return Err(Refusal::new(Errno::EINVAL, c"gap before this segment").at(index));
             }
@@ -76,89 +75,12 @@ impl MrLimits {
         if count > self.segments {
             return Err(Refusal::new(Errno::E2BIG, c"too many segments").value(widen(count)));
         }
-        if one_piece && shape.pages() > self.pages {
-            return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages()));
+        if one_piece && shape.pages > self.pages {
+            return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages));
         }
-        if one_piece && shape.bytes() > self.bytes {
-            return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.bytes()));
+        if one_piece && shape.len > self.bytes {
+            return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.len));
         }
         Ok(())
-    }
-}
-
-/// An authorization key, as attributes of C have it.
-#[derive(Clone, Copy)]
-pub(crate) enum AuthKey<'a> {
-    /// `auth_key_size` is 0.
-    None,
-    /// A size, but no key.
-    Missing,
-    /// More bytes than any provider takes.
-    TooLong(usize),
-    /// A key.
-    Some(&'a [u8]),
-}
-
-impl<'a> AuthKey<'a> {
-    /// Most bytes of a key.
-    pub(crate) const MAX: usize = 256;
-
-    /// Takes a key from C.
-    ///
-    /// # Safety
-    ///
-    /// `key` is null, or valid for `len` bytes and `'a`.
-    pub(crate) unsafe fn from_raw(key: *const u8, len: usize) -> Self {
-        match (len, key.is_null()) {
-            (0, _) => Self::None,
-            (_, true) => Self::Missing,
-            (len, false) if len > Self::MAX => Self::TooLong(len),
-            // SAFETY: `key` is not null, so it is valid for `len` bytes and `'a`, as the caller
-            // promises. `len` is at most `MAX`.
-            (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
-        }
-    }
-
-    /// Returns the domain's key if there is none, unless the domain's is empty.
-    pub(crate) fn or(self, domain: &'a [u8]) -> Self {
-        match self {
-            Self::None if !domain.is_empty() => Self::Some(domain),
-            _ => self,
-        }
-    }
-
-    /// Returns the key, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: the key is missing or too long.
-    pub(crate) fn checked(self) -> Result<Option<&'a [u8]>, Refusal> {
-        match self {
-            Self::None => Ok(None),
-            Self::Some(key) => Ok(Some(key)),
-            Self::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
-            Self::TooLong(len) => {
-                Err(Refusal::new(Errno::EINVAL, c"auth_key too long").value(widen(len)))
-            }
-        }
-    }
-
-    /// Checks a key as [`checked`](Self::checked) does.
-    ///
-    /// # Errors
-    ///
-    /// - The errors of [`checked`](Self::checked).
-    /// - `EOPNOTSUPP`: there is a key, and the provider doesn't know keys.
-    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
-        let len = match self {
-            Self::Some(key) => key.len(),
-            Self::TooLong(len) => len,
-            Self::None | Self::Missing => 0,
-        };
-        if len > 0 && !limits.auth_keys {
-            let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
-            return Err(refusal.value(widen(len)));
-        }
-        self.checked()
     }
 }

@@ -18,10 +18,7 @@ use super::{
         Lease,
         Tenant, //
     },
-    limits::{
-        AuthKey,
-        MrLimits, //
-    },
+    limits::MrLimits,
     segment_list::PlainList,
     shape::{
         Piece,
@@ -31,7 +28,10 @@ use super::{
     source::Source, //
 };
 use crate::prelude::*;
-use core::cell::Cell;
+use core::{
+    cell::Cell,
+    slice, //
+};
 use kfi_bindings::kvec;
 
 /// The arguments of a registration that don't say where the memory is, as C gave them.
@@ -53,12 +53,12 @@ pub(crate) struct Arguments<'a> {
 /// `shape` was taken from `source` and is within the limits of the domain; but where there are `pages`, that
 /// it is the shape of `source` is known only when all of its memory has been found.
 pub struct MrRequest<'a> {
-    source: Source<'a>,
-    shape: Shape,
-    access: Access,
+    pub(crate) source: Source<'a>,
+    pub(crate) shape: Shape,
+    pub(crate) access: Access,
     memory: PageUse,
     requested_key: u64,
-    flags: u64,
+    pub(crate) flags: u64,
     auth_key: Option<&'a [u8]>,
     /// The provider keeps memory.
     leases: bool,
@@ -68,7 +68,7 @@ pub struct MrRequest<'a> {
     /// Whether it is one of several that are registered together.
     together: bool,
     /// Whether the provider takes its parts from the domain's reserve.
-    reserved: Cell<bool>,
+    pub(crate) reserved: Cell<bool>,
     /// `None` if the list was counted. Otherwise it was taken for one of pages; set if the walk has found that it is none,
     /// or that a page may not be registered.
     pages: Option<Cell<bool>>,
@@ -91,9 +91,10 @@ impl<'a> MrRequest<'a> {
         if arguments.offset != 0 {
             return Err(Refusal::new(Errno::EINVAL, c"offset is reserved").value(arguments.offset));
         }
-        let (shape, pages) = match source.count() > 1 {
-            true => list_shape(&source, limits)?,
-            false => (counted(&source, limits)?, None),
+        let count = source.count();
+        let (shape, pages) = match count > 1 {
+            true => list_shape(&source, count, limits)?,
+            false => (counted(&source, count, limits)?, None),
         };
         // INVARIANT: The shape is that of `source` and within the limits. Or it is if each segment is a page, as `pages`
         // says.
@@ -101,7 +102,10 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
-            memory: PageUse::new(access, limits.peer_to_peer),
+            memory: PageUse {
+                writes: access.device_writes(),
+                peer_to_peer: limits.peer_to_peer,
+            },
             requested_key: arguments.requested_key,
             flags: arguments.flags,
             auth_key,
@@ -124,7 +128,7 @@ impl<'a> MrRequest<'a> {
         let Some(is_mistaken) = self.is_mistaken() else {
             return Ok(None);
         };
-        let shape = counted(&self.source, limits)?;
+        let shape = counted(&self.source, self.source.count(), limits)?;
         // INVARIANT: The shape is that of `source` and within the limits.
         Ok(is_mistaken.then_some(Self {
             shape,
@@ -174,11 +178,6 @@ impl<'a> MrRequest<'a> {
     /// ([`DomainOps::reserve`](crate::provider::DomainOps::reserve)).
     pub fn is_reserved(&self) -> bool {
         self.reserved.get()
-    }
-
-    /// Says whether the provider takes its parts from the reserve.
-    pub(crate) fn set_reserved(&self, reserved: bool) {
-        self.reserved.set(reserved);
     }
 
     /// Returns the right to use the memory by the processor. It ends with the region, or with the
@@ -317,9 +316,9 @@ impl<'a> MrRequest<'a> {
 
 /// Returns the shape of a list within the limits.
 #[inline(always)]
-fn counted(source: &Source<'_>, limits: &MrLimits) -> Result<Shape, Refusal> {
+fn counted(source: &Source<'_>, count: usize, limits: &MrLimits) -> Result<Shape, Refusal> {
     let shape = source.shape(limits.segments)?;
-    limits.check(&shape, source.count())?;
+    limits.check(&shape, count)?;
     Ok(shape)
 }
 
@@ -327,6 +326,7 @@ fn counted(source: &Source<'_>, limits: &MrLimits) -> Result<Shape, Refusal> {
 #[inline(never)]
 fn list_shape(
     source: &Source<'_>,
+    count: usize,
     limits: &MrLimits,
 ) -> Result<(Shape, Option<Cell<bool>>), Refusal> {
     let of_pages = match limits.by_entries && limits.pieces <= 1 {
@@ -334,10 +334,8 @@ fn list_shape(
         false => None,
     };
     match of_pages {
-        Some(shape) if limits.check(&shape, source.count()).is_ok() => {
-            Ok((shape, Some(Cell::new(false))))
-        }
-        _ => Ok((counted(source, limits)?, None)),
+        Some(shape) if limits.check(&shape, count).is_ok() => Ok((shape, Some(Cell::new(false)))),
+        _ => Ok((counted(source, count, limits)?, None)),
     }
 }
 
@@ -358,6 +356,83 @@ impl<'a> Arguments<'a> {
                 Err(refusal.value(unsupported))
             }
         }
+    }
+}
+
+/// An authorization key, as attributes of C have it.
+#[derive(Clone, Copy)]
+pub(crate) enum AuthKey<'a> {
+    /// `auth_key_size` is 0.
+    None,
+    /// A size, but no key.
+    Missing,
+    /// More bytes than any provider takes.
+    TooLong(usize),
+    /// A key.
+    Some(&'a [u8]),
+}
+
+impl<'a> AuthKey<'a> {
+    /// Most bytes of a key.
+    pub(crate) const MAX: usize = 256;
+
+    /// Takes a key from C.
+    ///
+    /// # Safety
+    ///
+    /// `key` is null, or valid for `len` bytes and `'a`.
+    pub(crate) unsafe fn from_raw(key: *const u8, len: usize) -> Self {
+        match (len, key.is_null()) {
+            (0, _) => Self::None,
+            (_, true) => Self::Missing,
+            (len, false) if len > Self::MAX => Self::TooLong(len),
+            // SAFETY: `key` is not null, so it is valid for `len` bytes and `'a`, as the caller
+            // promises. `len` is at most `MAX`.
+            (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
+        }
+    }
+
+    /// Returns the domain's key if there is none, unless the domain's is empty.
+    pub(crate) fn or(self, domain: &'a [u8]) -> Self {
+        match self {
+            Self::None if !domain.is_empty() => Self::Some(domain),
+            _ => self,
+        }
+    }
+
+    /// Returns the key, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the key is missing or too long.
+    pub(crate) fn checked(self) -> Result<Option<&'a [u8]>, Refusal> {
+        match self {
+            Self::None => Ok(None),
+            Self::Some(key) => Ok(Some(key)),
+            Self::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
+            Self::TooLong(len) => {
+                Err(Refusal::new(Errno::EINVAL, c"auth_key too long").value(widen(len)))
+            }
+        }
+    }
+
+    /// Checks a key as [`checked`](Self::checked) does.
+    ///
+    /// # Errors
+    ///
+    /// - The errors of [`checked`](Self::checked).
+    /// - `EOPNOTSUPP`: there is a key, and the provider doesn't know keys.
+    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
+        let len = match self {
+            Self::Some(key) => key.len(),
+            Self::TooLong(len) => len,
+            Self::None | Self::Missing => 0,
+        };
+        if len > 0 && !limits.auth_keys {
+            let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
+            return Err(refusal.value(widen(len)));
+        }
+        self.checked()
     }
 }
 

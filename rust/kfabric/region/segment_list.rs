@@ -219,7 +219,7 @@ pub(crate) struct Spans<'a> {
     filled: usize,
     at: usize,
     index: usize,
-    count: usize,
+    pub(super) count: usize,
     _borrow: PhantomData<&'a scatterlist>,
 }
 

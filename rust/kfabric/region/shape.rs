@@ -61,9 +61,9 @@ pub(crate) const fn pages(offset: u64, len: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     segments: usize,
-    len: u64,
-    pages: u64,
-    gap: Option<usize>,
+    pub(super) len: u64,
+    pub(super) pages: u64,
+    pub(super) gap: Option<usize>,
 }
 
 /// A shape that is being added up.

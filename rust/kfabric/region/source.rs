@@ -56,9 +56,9 @@ impl<'a> Source<'a> {
     /// Returns the number of segments, as the caller says.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Self::Kvec(list) => list.count(),
-            Self::Bvec(list) => list.count(),
-            Self::Sgl(list) => list.count(),
+            Self::Kvec(list) => list.count,
+            Self::Bvec(list) => list.count,
+            Self::Sgl(list) => list.count,
         }
     }
 

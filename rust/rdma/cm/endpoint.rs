@@ -60,7 +60,7 @@ impl Endpoint {
 
     /// Returns the device of the queue pair.
     pub fn device(&self) -> &Device {
-        self.qp.pd().device()
+        &self.qp.pd().device
     }
 
     /// Returns the number of the queue pair. Any context.

@@ -53,7 +53,7 @@ impl LocalQp {
         if let Err(error) = failed {
             pr_warn!(
                 "{}: queue pair {} can't be put into error: {}\n",
-                self.pd.device().name(),
+                self.pd.device.name(),
                 qp.number(),
                 error.to_errno()
             );
@@ -158,7 +158,7 @@ impl LocalQp {
         if !self.late.xchg(true, Full) {
             pr_warn!(
                 "{}: a work request did not complete in {} s\n",
-                self.pd.device().name(),
+                self.pd.device.name(),
                 self.limit
             );
         }

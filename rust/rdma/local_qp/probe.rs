@@ -54,7 +54,7 @@ impl LocalQp {
     fn probe_with(&self, page: &Page, kept: &mut bool) -> Result<Result<(), WrError>, WrError> {
         // SAFETY: The page is there, and freed only once no device region has it any more.
         let run = unsafe { Run::of_page(page) };
-        let device = self.pd().device();
+        let device = &self.pd().device;
         let list = SgBuilder::new(device, 1, None)
             .and_then(|mut list| {
                 list.push(&run)?;

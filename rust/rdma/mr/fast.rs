@@ -50,9 +50,7 @@ impl FastMr {
     /// Allocates a region for up to `max_pages` pages, of its kind, or entries with [`Kind::Gaps`]. May sleep.
     pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
         let entries = match kind {
-            Kind::Pages => max_pages
-                .checked_mul(pd.device().per_page())
-                .ok_or(EINVAL)?,
+            Kind::Pages => max_pages.checked_mul(pd.device.per_page()).ok_or(EINVAL)?,
             Kind::LargePages | Kind::Gaps => max_pages,
         };
         // INVARIANT: The region is new.
@@ -214,7 +212,7 @@ impl RawMr {
     /// Leaves the region to the device for good, which may still come to use it.
     pub(super) fn leak(self) {
         let mut this = ManuallyDrop::new(self);
-        let (mr, device) = (this.mr.as_ptr(), this.pd().device().as_raw());
+        let (mr, device) = (this.mr.as_ptr(), this.pd().device.as_raw());
         // SAFETY: `mr` is a region of `device` by the type invariant, and nothing frees it from here on.
         unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*mr).res) };
         // SAFETY: `this` is never dropped nor used again.
@@ -437,7 +435,7 @@ impl FastMr {
         access: AccessFlags,
         page_size: Option<u32>,
     ) -> Result<(), (Error, u32)> {
-        if !list.is_for(self.pd().device()) {
+        if !list.is_for(&self.pd().device) {
             return Err((EINVAL, 0));
         }
         access.check().map_err(|err| (err, 0))?;
@@ -446,7 +444,7 @@ impl FastMr {
         }
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
-        let base = self.pd().device().page_size().ok_or((EINVAL, 0))?;
+        let base = self.pd().device.page_size().ok_or((EINVAL, 0))?;
         let page_size = page_size.unwrap_or(base);
         if !self.may_have_pages(page_size, base) {
             return Err((EINVAL, 0));

@@ -125,7 +125,7 @@ impl QpResources {
                 ..
             }
         );
-        transfer.flags.fences || writes && rxe::fences_writes(self.pd.device())
+        transfer.flags.fences || writes && rxe::fences_writes(&self.pd.device)
     }
 
     /// Copies bytes that the consumer gets back when the request has been posted.

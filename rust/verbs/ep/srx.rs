@@ -59,10 +59,10 @@ impl Srx {
     /// Creates a context in a domain with space for `size` receives. May sleep.
     pub(crate) fn new(link: &Link, size: usize) -> Result<Self, Refusal> {
         // From here on the device's removal waits until this is done; then it ends the context.
-        let inside = link.gate().enter().ok_or(refused::gone())?;
-        let pd = inside.get().pd();
+        let inside = link.gate.enter().ok_or(refused::gone())?;
+        let pd = &inside.get().pd;
         let make = || -> Result<_> {
-            let segments = segments(&pd.device().limits()).try_into()?;
+            let segments = segments(&pd.device.limits()).try_into()?;
             let srq = Srq::create(pd, size.try_into()?, segments)?;
             let pd = pd.clone();
             let gate = KBox::pin_init(Gate::new(Queue { srq, pd }), GFP_KERNEL)?;

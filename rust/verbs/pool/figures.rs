@@ -88,7 +88,7 @@ impl Shown {
     fn file(pool: &Arc<Pool>) -> Result<Pin<KBox<File<Arc<Pool>>>>> {
         let parent = ROOT.lock().clone().ok_or(ENODEV)?;
         let pd = &pool.pd;
-        let name = CString::try_from_fmt(fmt!("{}-pd{}", pd.device().name(), pd.id()))?;
+        let name = CString::try_from_fmt(fmt!("{}-pd{}", pd.device.name(), pd.id()))?;
         let dir = parent.subdir(&name);
         KBox::pin_init(
             dir.read_callback_file(c"pool", pool.clone(), &|pool: &Arc<Pool>, f| pool.show(f)),
@@ -99,10 +99,15 @@ impl Shown {
 
 /// Counts, since the domain was opened.
 pub(super) struct Count {
+    /// Regions taken from a line.
     pub(super) taken: Atomic<u64>,
+    /// Regions made in the call, because there was none.
     pub(super) missed: Atomic<u64>,
+    /// Regions freed because nobody needed them.
     pub(super) given_back: Atomic<u64>,
+    /// Regions of the reserve that came into use.
     pub(super) of_reserve: Atomic<u64>,
+    /// Regions deregistered because they could not be invalidated.
     pub(super) not_invalidated: Atomic<u64>,
 }
 
@@ -115,30 +120,5 @@ impl Count {
             of_reserve: Atomic::new(0),
             not_invalidated: Atomic::new(0),
         }
-    }
-
-    /// Counts a region that was taken from a line.
-    pub(super) fn taken(&self) {
-        self.taken.fetch_add(1, Relaxed);
-    }
-
-    /// Counts a region that was made in the call, since there was none.
-    pub(super) fn missed(&self) {
-        self.missed.fetch_add(1, Relaxed);
-    }
-
-    /// Counts a region of the reserve that comes into use.
-    pub(super) fn of_reserve(&self) {
-        self.of_reserve.fetch_add(1, Relaxed);
-    }
-
-    /// Counts regions that were deregistered because they could not be invalidated.
-    pub(super) fn not_invalidated(&self, regions: u64) {
-        self.not_invalidated.fetch_add(regions, Relaxed);
-    }
-
-    /// Counts a region that was given back because nobody needed it.
-    pub(super) fn given_back(&self) {
-        self.given_back.fetch_add(1, Relaxed);
     }
 }

@@ -83,7 +83,7 @@ impl Pool {
 
     /// Notes that a region of the reserve begins. May sleep.
     pub(crate) fn begin_reserved(&self) {
-        self.count.of_reserve();
+        self.count.of_reserve.fetch_add(1, Relaxed);
         if let Some(reserve) = &mut self.state.lock().reserve {
             reserve.in_use += 1;
         }

@@ -82,7 +82,7 @@ pub(super) fn refresh(
     let queue = resources.queue_pair().map_err(refused::no_queue);
     let done = queue
         .map_err(as_it_was)?
-        .refresh_all(valid, lists, resources.fence());
+        .refresh_all(valid, lists, resources.fence);
     done.map_err(|error| {
         let over = match error {
             RefreshError::Untouched(_) => None,
@@ -105,15 +105,15 @@ pub(super) fn release(
     resources: &Resources,
     together: bool,
 ) -> Result<(), Refusal> {
-    if resources.fence().invalidates() {
-        return revoke(resources, valid, |mr| resources.pool().put(mr));
+    if resources.fence.invalidates() {
+        return revoke(resources, valid, |mr| resources.pool.put(mr));
     }
     let mut result = Ok(());
     valid.consume(|mr| {
         let (kind, pages) = (mr.kind(), mr.max_pages());
         result = mr.deregister().and(result);
         if !together && kind == Kind::Pages {
-            resources.pool().make_up(pages);
+            resources.pool.make_up(pages);
         }
     });
     result.map_err(|_| refused::stuck())
@@ -139,12 +139,12 @@ pub(crate) fn revoke(
     };
     let released = match resources.queue_pair() {
         Ok(queue) => queue
-            .revoke_all(valid, resources.fence(), reuse)
+            .revoke_all(valid, resources.fence, reuse)
             .map_err(|_| refused::stuck()),
         Err(_) => deregister(valid),
     };
     if left > 0 {
-        resources.pool().not_invalidated(left);
+        resources.pool.not_invalidated(left);
     }
     released
 }

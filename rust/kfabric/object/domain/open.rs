@@ -56,11 +56,11 @@ use crate::{
     provider::DomainRequest,
     region::{
         cpu_memory::WORD,
-        limits::AuthKey,
         rawkey::{
             self,
             map::KeyMap, //
-        }, //
+        },
+        request::AuthKey, //
     },
     support::{
         c_ref,

@@ -39,7 +39,7 @@ use crate::{
             MsgLimits, //
         }, //
     },
-    region::limits::AuthKey,
+    region::request::AuthKey,
     support::{
         c_ref::c_ref,
         sockaddr,

@@ -71,11 +71,11 @@ fn of(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> 
     let busy = Refusal::new(Errno::EBUSY, c"the domain has a reserve");
     // The lock makes sure that the provider gets one request for a domain.
     let _reserving = RESERVING.lock();
-    if domain.reserve().is_some() {
+    if domain.reserve.as_ref().is_some() {
         return Err(busy);
     }
     let reserve = Reserve::new(domain, count, pages)?;
-    match domain.set_reserve(reserve) {
+    match domain.reserve.populate(reserve) {
         true => Ok(()),
         false => Err(busy),
     }

@@ -15,7 +15,6 @@ use crate::{
             Other, //
         },
         cntr::CounterBody,
-        domain::DomainObject,
         endpoint_mrs::EndpointMrs,
         ep::EndpointBody, //
     },
@@ -23,8 +22,7 @@ use crate::{
     provider::{
         cntr::CntrCore,
         Bindings, //
-    },
-    region::request::MrRequest, //
+    }, //
 };
 use kfi_bindings::{
     KFI_MR_ENDPOINT,
@@ -135,12 +133,6 @@ pub(super) struct BindSlots<C, E> {
 impl<C, E> BindSlots<C, E> {
     /// Of a region that needs none, and can't have any.
     pub(super) const NONE: Self = Self::wanted(false, false);
-
-    /// Returns the bonds that the region of a request needs. Any context.
-    pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Self {
-        let counter = request.flags() & KFI_RMA_EVENT != 0;
-        Self::wanted(counter, domain.has_mode(KFI_MR_ENDPOINT))
-    }
 
     /// Returns bonds that a region needs, to a counter, to an endpoint, or none.
     pub(super) const fn wanted(counter: bool, endpoint: bool) -> Self {

@@ -7,6 +7,7 @@ use super::{
     open::{
         self,
         preallocate,
+        Later,
         NewMr,
         PreallocatedMr, //
     },
@@ -171,7 +172,7 @@ fn register_group(
     done: &mut Done,
 ) -> Result<(), Refusal> {
     let domain = group.domain;
-    let Some(mut batch) = domain.provider().batch(group.attrs.len()) else {
+    let Some(mut batch) = domain.imp.batch(group.attrs.len()) else {
         group.each(
             answers,
             |request, context| open::open(domain, request, context),
@@ -184,11 +185,11 @@ fn register_group(
     group.each(
         answers,
         |request, context| {
-            if open::is_later(domain, request) {
-                return NewMr::create(domain, request, context).map(Prepared::Created);
+            if let Some(later) = Later::of(domain, request) {
+                return NewMr::create(domain, request, context, later).map(Prepared::Created);
             }
             let prepare = || batch.prepare(request);
-            let (preallocated, ()) = preallocate(domain, request, context, prepare)?;
+            let (preallocated, ()) = preallocate(domain, request, context, None, prepare)?;
             Ok(Prepared::Batched(preallocated))
         },
         |index, prepared| all.push_reserved((index, prepared)),
@@ -404,7 +405,7 @@ fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<BatchEntr
             }
         }
         if let Some(domain) = of {
-            domain.provider().close_many(&mut together);
+            domain.imp.close_many(&mut together);
         }
         together.clear();
     }

@@ -9,7 +9,10 @@
 //! - Its provider keeps memory.
 //! - It is reserved, and may become any of these.
 
-use super::bind::BindSlots;
+use super::{
+    bind::BindSlots,
+    open::Later, //
+};
 use crate::{
     object::{
         domain::DomainObject,
@@ -102,23 +105,23 @@ impl MrExt {
         }
     }
 
-    /// Becomes what a region of this request needs, in what is there, if that is; which may be nothing. `told` if
-    /// an event queue tells of it. May sleep.
+    /// Makes the fields fit the region of a request. Allocates them if they are missing and needed. May sleep.
     pub(super) fn fit(
         rare: &mut Option<Pin<MrExtBox<Self>>>,
         domain: &DomainObject,
         request: &MrRequest<'_>,
-        told: bool,
+        later: Option<Later>,
     ) -> Result<(), Refusal> {
-        let bonds = BindSlots::of(domain, request);
         let list = list_to_keep(domain, request);
         let leases = domain.mr_limits.leases;
-        if rare.is_none() && (told || leases || bonds.is_missing() || !list.is_empty()) {
+        if rare.is_none() && (later.is_some() || leases || !list.is_empty()) {
             *rare = Some(Self::with_capacity(0)?);
         }
         if let Some(rare) = rare {
             let this = rare.as_mut().project();
-            *this.bonds = bonds;
+            *this.bonds = later.map_or(BindSlots::NONE, |later| {
+                BindSlots::wanted(later.counter, later.endpoint)
+            });
             this.list.clear();
             this.list.extend_from_slice(list, GFP_KERNEL)?;
         }
@@ -150,7 +153,7 @@ impl MrExt {
 /// Returns the list of a valid request, if it has several segments and its region can be refreshed.
 #[inline]
 fn list_to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec] {
-    match request.source() {
+    match request.source {
         Source::Kvec(list) if domain.mr_limits.refresh.is_ok() => match list.entries(usize::MAX) {
             [_] => &[],
             list => list,

@@ -9,12 +9,10 @@
 //! Lock order: the lock of a reserve is a leaf.
 
 use super::{
-    bind::BindSlots,
     close::MrClose,
     enable::enable_later,
     mr_ext::MrExt,
     reference::{
-        self,
         Memory,
         MrRef, //
     },
@@ -39,7 +37,10 @@ use crate::{
     },
     region::request::MrRequest,
     support::{
-        cache::MrExtBox,
+        cache::{
+            MrExtBox,
+            ObjectBox, //
+        },
         irqlock::IrqLock,
         task::frees_memory,
         vec::{
@@ -51,7 +52,8 @@ use crate::{
 use kernel::sync::UniqueArc;
 use kfi_bindings::{
     kfid_mr,
-    KFI_MR_ENDPOINT, //
+    KFI_MR_ENDPOINT,
+    KFI_RMA_EVENT, //
 };
 
 /// A region that C hasn't been given yet.
@@ -72,17 +74,34 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<NewMr, Refusal> {
-    match is_later(domain, request) {
-        false => NewMr::register(domain, request, context),
-        true => NewMr::create(domain, request, context),
+    match Later::of(domain, request) {
+        None => NewMr::register(domain, request, context),
+        Some(later) => NewMr::create(domain, request, context, later),
     }
 }
 
-/// Checks whether peers reach the region of a request after this call only: when an event queue tells of it, or when it
-/// has been bound.
-#[inline]
-pub(super) fn is_later(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
-    domain.eq().is_some() || BindSlots::<(), ()>::of(domain, request).is_missing()
+/// The conditions on which peers reach a region only after its registration call.
+#[derive(Clone, Copy)]
+pub(super) struct Later {
+    /// An event queue reports that the region is enabled.
+    told: bool,
+    /// The region must be bound to a counter.
+    pub(super) counter: bool,
+    /// The region must be bound to an endpoint.
+    pub(super) endpoint: bool,
+}
+
+impl Later {
+    /// Returns the conditions for the region of a request, or `None` if there are none. Any context.
+    #[inline]
+    pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Self> {
+        let later = Self {
+            told: domain.eq().is_some(),
+            counter: request.flags & KFI_RMA_EVENT != 0,
+            endpoint: domain.has_mode(KFI_MR_ENDPOINT),
+        };
+        (later.told || later.counter || later.endpoint).then_some(later)
+    }
 }
 
 impl Inner {
@@ -126,8 +145,8 @@ impl NewMr {
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
-        let register = || domain.provider().register_mr(request);
-        let (preallocated, (mr, keys)) = preallocate(domain, request, context, register)?;
+        let register = || domain.imp.register_mr(request);
+        let (preallocated, (mr, keys)) = preallocate(domain, request, context, None, register)?;
         Ok(Self::registered(preallocated, mr, &keys))
     }
 
@@ -151,9 +170,10 @@ impl NewMr {
         domain: &DomainObject,
         request: &MrRequest<'_>,
         context: *mut c_void,
+        later: Later,
     ) -> Result<Self, Refusal> {
-        let create = || domain.provider().create_mr(request);
-        let (preallocated, mr) = preallocate(domain, request, context, create)?;
+        let create = || domain.imp.create_mr(request);
+        let (preallocated, mr) = preallocate(domain, request, context, Some(later), create)?;
         let object = preallocated.object(mr, None);
         let pending = object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
@@ -209,7 +229,7 @@ impl MrParts {
     /// Allocates the parts of one region after the other, each of up to `segments` segments. May sleep.
     fn reserved(segments: usize) -> Result<Self, Refusal> {
         Ok(Self {
-            memory: Some(reference::memory()?),
+            memory: Some(ObjectBox::new_uninit(GFP_KERNEL)?),
             rare: Some(MrExt::with_capacity(segments)?),
             reserved: true,
         })
@@ -220,8 +240,8 @@ impl MrParts {
     /// In a domain that registers on endpoints, the reserve serves tasks that free memory, and requests that
     /// [found none](Self::take_last). Other requests there use device regions that the peer has ended. These keep
     /// their rights, and a device region of the reserve may get any.
-    fn take(domain: &DomainObject, request: &MrRequest<'_>) -> Self {
-        let parts = match domain.has_mode(KFI_MR_ENDPOINT) && !frees_memory() {
+    fn take(domain: &DomainObject, request: &MrRequest<'_>, later: Option<Later>) -> Self {
+        let parts = match later.is_some_and(|later| later.endpoint) && !frees_memory() {
             true => None,
             false => Self::take_last(domain, request),
         };
@@ -231,7 +251,7 @@ impl MrParts {
     /// Takes parts from the domain's reserve, for a request that has found no memory. May sleep.
     fn take_last(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Self> {
         let parts = of(domain)?.take(request)?;
-        domain.provider().use_reserve(true);
+        domain.imp.use_reserve(true);
         Some(parts)
     }
 
@@ -239,7 +259,7 @@ impl MrParts {
     /// [`MrOps::close_now`](crate::provider::MrOps::close_now).
     fn put_back(self, domain: &DomainObject) {
         if let (true, Some(reserve)) = (self.reserved, of(domain)) {
-            domain.provider().use_reserve(false);
+            domain.imp.use_reserve(false);
             reserve.put(self);
         }
     }
@@ -265,18 +285,18 @@ impl MrParts {
         parts.put_back(domain);
     }
 
-    /// Completes the parts for the region of a request; `told` if an event queue tells of it. May sleep.
+    /// Completes the parts for the region of a request. May sleep.
     #[inline(always)]
     fn fit(
         &mut self,
         domain: &DomainObject,
         request: &MrRequest<'_>,
-        told: bool,
+        later: Option<Later>,
     ) -> Result<(), Refusal> {
         if self.memory.is_none() {
-            self.memory = Some(reference::memory()?);
+            self.memory = Some(ObjectBox::new_uninit(GFP_KERNEL)?);
         }
-        MrExt::fit(&mut self.rare, domain, request, told)
+        MrExt::fit(&mut self.rare, domain, request, later)
     }
 }
 
@@ -303,7 +323,7 @@ impl Reserve {
         }
         let place = UniqueArc::<Self>::new_uninit(GFP_KERNEL)?;
         // The last that can fail: nothing takes it back from the provider.
-        domain.provider().reserve(count, pages)?;
+        domain.imp.reserve(count, pages)?;
         let reserve = pin_init!(Self {
             pages,
             free <- new_irq_lock!(free, c"kfabric_reserve"),
@@ -316,9 +336,9 @@ impl Reserve {
 
     /// Takes the parts of a region, if the request fits the reserve. Any context.
     fn take(&self, request: &MrRequest<'_>) -> Option<MrParts> {
-        let shape = request.shape();
+        let shape = request.shape;
         let fits = shape.pages() <= widen(self.pages)
-            && request.source().count() <= self.pages
+            && request.source.count() <= self.pages
             && shape.gap().is_none();
         if fits {
             self.free.with(|free| free.pop())
@@ -343,7 +363,7 @@ fn segments(domain: &DomainObject, pages: usize) -> usize {
 
 /// Returns the reserve of a domain, if it has one.
 fn of(domain: &DomainObject) -> Option<&Reserve> {
-    domain.reserve()?.downcast_ref()
+    domain.reserve.as_ref()?.downcast_ref()
 }
 
 /// All that the object of a region takes but the provider's part. Nothing is left to fail when the provider has
@@ -374,19 +394,18 @@ pub(super) fn preallocate<'a, T>(
     domain: &'a DomainObject,
     request: &MrRequest<'_>,
     context: *mut c_void,
+    later: Option<Later>,
     mut make: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<(PreallocatedMr<'a>, T), Refusal> {
     // Dropped after the parts have gone back.
-    let most = domain.max_regions();
+    let most = u32::try_from(domain.mr_limits.regions).unwrap_or(u32::MAX);
     let place = Coming::new_below(domain, most).map_err(|errno| match errno {
         Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
         other => other.into(),
     })?;
-    // The domain may get one meanwhile.
-    let told = domain.eq().is_some();
     let mut attempt = |mut parts: MrParts| {
-        request.set_reserved(parts.reserved);
-        let made = parts.fit(domain, request, told).and_then(|()| make());
+        request.reserved.set(parts.reserved);
+        let made = parts.fit(domain, request, later).and_then(|()| make());
         match (made, parts.memory.take()) {
             (Ok(made), Some(memory)) => Ok((memory, parts, made)),
             (made, memory) => {
@@ -396,7 +415,7 @@ pub(super) fn preallocate<'a, T>(
             }
         }
     };
-    let first = MrParts::take(domain, request);
+    let first = MrParts::take(domain, request, later);
     let (memory, mut parts, made) = attempt(first).or_else(|(refusal, reserved)| {
         let no_memory = refusal.errno() == Errno::ENOMEM && !reserved;
         let last = no_memory
@@ -411,8 +430,8 @@ pub(super) fn preallocate<'a, T>(
         memory,
         rare: parts.rare,
         reserved: parts.reserved,
-        told,
-        local: DescEntry::new(start, request.shape().bytes(), request.access()),
+        told: later.is_some_and(|later| later.told),
+        local: DescEntry::new(start, request.shape.bytes(), request.access),
         context,
         place,
     };

@@ -23,10 +23,7 @@ use core::{
     },
     ops::Deref, //
 };
-use kernel::{
-    alloc::AllocError,
-    sync::Refcount, //
-};
+use kernel::sync::Refcount;
 use kfi_bindings::{
     atomic_t,
     kfid_mr, //
@@ -44,11 +41,6 @@ const _: () = {
 
 /// The memory of a region's object, with nothing in it.
 pub(super) type Memory = ObjectBox<MaybeUninit<MrObject>>;
-
-/// Allocates memory for an object. May sleep.
-pub(super) fn memory() -> Result<Memory, AllocError> {
-    ObjectBox::new_uninit(GFP_KERNEL)
-}
 
 /// A reference to a region. The last one frees it.
 ///

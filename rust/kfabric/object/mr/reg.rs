@@ -15,12 +15,10 @@ use crate::{
     },
     prelude::*,
     region::{
-        limits::{
-            AuthKey,
-            MrLimits, //
-        },
+        limits::MrLimits,
         request::{
             Arguments,
+            AuthKey,
             MrRequest, //
         },
         segment_list::SegmentList,

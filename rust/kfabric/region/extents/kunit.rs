@@ -55,7 +55,10 @@ impl Found {
 /// Returns a use of memory: peers read it.
 fn reads() -> Result<PageUse> {
     let access = Access::parse(Access::REMOTE_READ.bits())?;
-    Ok(PageUse::new(access, false))
+    Ok(PageUse {
+        writes: access.device_writes(),
+        peer_to_peer: false,
+    })
 }
 
 /// Finds memory one page at a time.
@@ -132,12 +135,10 @@ mod tests {
     use crate::{
         region::{
             access::Access,
-            limits::{
-                AuthKey,
-                MrLimits, //
-            },
+            limits::MrLimits,
             request::{
                 Arguments,
+                AuthKey,
                 MrRequest, //
             },
             segment_list::SegmentList, //
