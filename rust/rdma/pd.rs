@@ -303,7 +303,8 @@ impl Ours {
 /// ```
 #[must_use]
 pub struct Counted {
-    pd: Arc<Pd>,
+    /// The protection domain.
+    pub(crate) pd: Arc<Pd>,
 }
 
 impl Counted {
@@ -311,11 +312,6 @@ impl Counted {
     pub fn new(pd: &Arc<Pd>) -> Self {
         pd.object_made();
         Self { pd: pd.clone() }
-    }
-
-    /// Returns the protection domain.
-    pub(crate) fn pd(&self) -> &Arc<Pd> {
-        &self.pd
     }
 
     /// Destroys the object by `destroy`. If that fails it has been leaked, which the log says, and

@@ -66,7 +66,7 @@ fids!(
 pub(crate) trait Object: Sized + 'static {
     /// The C structure.
     type C: Fid;
-    /// The entry in the parent: [`Place<Self>`](super::place::Place), or `()` without a parent.
+    /// The entry in the parent: [`Place<Self>`](super::children::Place), or `()` without a parent.
     type Place: Leave;
     /// The class.
     const CLASS: &'static Class;

@@ -184,7 +184,7 @@ impl RawMr {
 
     /// Returns the protection domain.
     pub(super) fn pd(&self) -> &Arc<Pd> {
-        self.counted.pd()
+        &self.counted.pd
     }
 
     /// Returns the raw pointer.

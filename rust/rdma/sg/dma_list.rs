@@ -201,7 +201,7 @@ impl SingleSg {
     /// Makes the list; [`None`] if the device takes other addresses, or no entry as long. Any context.
     #[inline]
     pub fn new(device: &Device, run: &Run) -> Option<Self> {
-        let len = u32::try_from(run.bytes()).ok()?;
+        let len = u32::try_from(run.0.len).ok()?;
         if !device.is_software() || len > device.max_segment_size() {
             return None;
         }
@@ -209,7 +209,7 @@ impl SingleSg {
         // device takes kernel addresses.
         Some(Self {
             // SAFETY: May be called with any address.
-            address: unsafe { rdma_bindings::rdma_helper_linear(run.phys()) },
+            address: unsafe { rdma_bindings::rdma_helper_linear(run.0.phys) },
             len,
         })
     }

@@ -144,7 +144,7 @@ impl SgList {
 /// The addresses are a non-empty range of physical memory with a `struct page` each. The memory
 /// stays valid until the region made of it has been closed.
 #[repr(transparent)]
-pub struct Run(rdma_bindings::rdma_helper_run);
+pub struct Run(pub(super) rdma_bindings::rdma_helper_run);
 
 impl Run {
     /// Creates a run of contiguous memory.
@@ -156,16 +156,6 @@ impl Run {
     pub const unsafe fn new(phys: u64, len: u64) -> Self {
         // INVARIANT: The range is valid memory with pages by the function's contract.
         Self(rdma_bindings::rdma_helper_run { phys, len })
-    }
-
-    /// Returns the first physical address.
-    pub(super) const fn phys(&self) -> u64 {
-        self.0.phys
-    }
-
-    /// Returns the length in bytes.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.0.len
     }
 
     /// Creates a run of a whole page.
@@ -221,10 +211,10 @@ impl Filling {
     /// Adds an entry for a run, which doesn't join with others. [`ENOMEM`] without memory for an entry. [`EINVAL`]
     /// if it is longer than an entry can be. May sleep.
     pub(super) fn push(&mut self, run: &Run) -> Result {
-        let bytes = u32::try_from(run.bytes())?;
+        let bytes = u32::try_from(run.0.len)?;
         // SAFETY: `cursor` is that of a table that is there; by the invariant of `Run` it has pages.
         to_result(unsafe {
-            rdma_bindings::rdma_helper_sg_push(&mut self.cursor, run.phys(), bytes)
+            rdma_bindings::rdma_helper_sg_push(&mut self.cursor, run.0.phys, bytes)
         })
     }
 

@@ -104,39 +104,6 @@ impl Later {
     }
 }
 
-impl Inner {
-    /// Returns the variable part of a region's object.
-    #[inline]
-    pub(super) fn new(
-        state: MrState,
-        mr: Option<ProviderMr>,
-        rare: Option<Pin<MrExtBox<MrExt>>>,
-        told: bool,
-        reserved: bool,
-    ) -> Self {
-        Self {
-            state,
-            mr,
-            rare,
-            held: false,
-            awaited: false,
-            told,
-            reserved,
-        }
-    }
-}
-
-impl MrBody {
-    /// Initializes the core's part of a region's object. Transfers find the region by `local`.
-    #[inline]
-    pub(super) fn new(local: DescEntry, inner: Inner) -> impl PinInit<Self> {
-        pin_init!(Self {
-            local,
-            inner <- new_irq_lock!(inner, c"kfabric_mr"),
-        })
-    }
-}
-
 impl NewMr {
     /// Registers a region at its provider, and then makes the object. A task that ends all open objects waits for its
     /// place. Sleeps until the device is done.
@@ -464,8 +431,20 @@ impl PreallocatedMr<'_> {
             Some(_) => MrState::Enabled,
             None => MrState::Disabled,
         };
-        let inner = Inner::new(state, Some(mr), self.rare, self.told, self.reserved);
-        let body = MrBody::new(self.local, inner);
+        let inner = Inner {
+            state,
+            mr: Some(mr),
+            rare: self.rare,
+            held: false,
+            awaited: false,
+            told: self.told,
+            reserved: self.reserved,
+        };
+        let local = self.local;
+        let body = pin_init!(MrBody {
+            local,
+            inner <- new_irq_lock!(inner, c"kfabric_mr"),
+        });
         let object = MrRef::new(self.memory, Obj::new(c, body, self.place.take()));
         if let Some(keys) = keys {
             object.reveal(keys);

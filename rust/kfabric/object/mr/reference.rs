@@ -44,7 +44,7 @@ pub(super) type Memory = ObjectBox<MaybeUninit<MrObject>>;
 
 /// A reference to a region. The last one frees it.
 ///
-/// Not an [`Arc`](kernel::sync::Arc), whose memory is the allocator's to choose.
+/// Not an [`Arc`], whose memory is the allocator's to choose.
 ///
 /// # Invariants
 ///
@@ -67,7 +67,7 @@ impl MrObject {
 }
 
 impl MrRef {
-    /// Makes an object, to which this is the only reference, as its fid [says](super::public::Public::to_c). Any context.
+    /// Makes an object, to which this is the only reference, as its fid [says](super::Public::to_c). Any context.
     pub(super) fn new(memory: Memory, object: impl PinInit<MrObject>) -> Self {
         match memory.write_pin_init(object) {
             Ok(object) => {
