@@ -7,7 +7,7 @@ use super::{
     open::{
         self,
         preallocate,
-        Later,
+        EnableConditions,
         NewMr,
         PreallocatedMr, //
     },
@@ -185,7 +185,7 @@ fn register_group(
     group.each(
         answers,
         |request, context| {
-            if let Some(later) = Later::of(domain, request) {
+            if let Some(later) = EnableConditions::of(domain, request) {
                 return NewMr::create(domain, request, context, later).map(Prepared::Created);
             }
             let prepare = || batch.prepare(request);

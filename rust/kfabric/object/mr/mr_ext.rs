@@ -11,7 +11,7 @@
 
 use super::{
     bind::BindSlots,
-    open::Later, //
+    open::EnableConditions, //
 };
 use crate::{
     object::{
@@ -110,7 +110,7 @@ impl MrExt {
         rare: &mut Option<Pin<MrExtBox<Self>>>,
         domain: &DomainObject,
         request: &MrRequest<'_>,
-        later: Option<Later>,
+        later: Option<EnableConditions>,
     ) -> Result<(), Refusal> {
         let list = list_to_keep(domain, request);
         let leases = domain.mr_limits.leases;

@@ -74,7 +74,7 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<NewMr, Refusal> {
-    match Later::of(domain, request) {
+    match EnableConditions::of(domain, request) {
         None => NewMr::register(domain, request, context),
         Some(later) => NewMr::create(domain, request, context, later),
     }
@@ -82,7 +82,7 @@ pub(super) fn open(
 
 /// The conditions on which peers reach a region only after its registration call.
 #[derive(Clone, Copy)]
-pub(super) struct Later {
+pub(super) struct EnableConditions {
     /// An event queue reports that the region is enabled.
     told: bool,
     /// The region must be bound to a counter.
@@ -91,7 +91,7 @@ pub(super) struct Later {
     pub(super) endpoint: bool,
 }
 
-impl Later {
+impl EnableConditions {
     /// Returns the conditions for the region of a request, or `None` if there are none. Any context.
     #[inline]
     pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Self> {
@@ -137,7 +137,7 @@ impl NewMr {
         domain: &DomainObject,
         request: &MrRequest<'_>,
         context: *mut c_void,
-        later: Later,
+        later: EnableConditions,
     ) -> Result<Self, Refusal> {
         let create = || domain.imp.create_mr(request);
         let (preallocated, mr) = preallocate(domain, request, context, Some(later), create)?;
@@ -207,7 +207,11 @@ impl MrParts {
     /// In a domain that registers on endpoints, the reserve serves tasks that free memory, and requests that
     /// [found none](Self::take_last). Other requests there use device regions that the peer has ended. These keep
     /// their rights, and a device region of the reserve may get any.
-    fn take(domain: &DomainObject, request: &MrRequest<'_>, later: Option<Later>) -> Self {
+    fn take(
+        domain: &DomainObject,
+        request: &MrRequest<'_>,
+        later: Option<EnableConditions>,
+    ) -> Self {
         let parts = match later.is_some_and(|later| later.endpoint) && !frees_memory() {
             true => None,
             false => Self::take_last(domain, request),
@@ -258,7 +262,7 @@ impl MrParts {
         &mut self,
         domain: &DomainObject,
         request: &MrRequest<'_>,
-        later: Option<Later>,
+        later: Option<EnableConditions>,
     ) -> Result<(), Refusal> {
         if self.memory.is_none() {
             self.memory = Some(ObjectBox::new_uninit(GFP_KERNEL)?);
@@ -361,7 +365,7 @@ pub(super) fn preallocate<'a, T>(
     domain: &'a DomainObject,
     request: &MrRequest<'_>,
     context: *mut c_void,
-    later: Option<Later>,
+    later: Option<EnableConditions>,
     mut make: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<(PreallocatedMr<'a>, T), Refusal> {
     // Dropped after the parts have gone back.
