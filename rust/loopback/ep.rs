@@ -19,15 +19,7 @@ use core::{
     any::Any,
     net::{
         IpAddr,
-        Ipv4Addr,
-        SocketAddr, //
-    }, //
-};
-use kernel::{
-    new_mutex,
-    sync::{
-        Mutex,
-        SetOnce, //
+        Ipv4Addr, //
     }, //
 };
 use kfabric::{

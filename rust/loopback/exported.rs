@@ -10,10 +10,7 @@ use kernel::{
         RBTree,
         RBTreeNodeReservation, //
     },
-    sync::{
-        SetOnce,
-        SpinLock, //
-    }, //
+    sync::SpinLock, //
 };
 use kfabric::{
     cpu_memory::CpuMemory,

@@ -8,12 +8,7 @@
 //! Lock order: `LISTENERS` is a leaf.
 
 use crate::side::Side;
-use core::{
-    any::Any,
-    mem,
-    net::SocketAddr, //
-};
-use kernel::sync::SetOnce;
+use core::any::Any;
 use kfabric::{
     prelude::*,
     provider::{

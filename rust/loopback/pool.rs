@@ -7,17 +7,11 @@
 //!
 //! A [`Fifo`] has a fixed capacity. After it is made, it allocates no memory.
 
-use core::{
-    mem,
-    ptr, //
-};
 use kernel::{
     alloc::AllocError,
     prelude::*, //
 };
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::{
         cq::Context,

@@ -19,23 +19,15 @@ use crate::{
         Pool, //
     }, //
 };
-use core::mem;
 use kernel::{
     impl_has_work,
-    new_condvar,
     new_work,
-    sync::{
-        CondVar,
-        SetOnce, //
-    },
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::{
         cm::ConnEvents,

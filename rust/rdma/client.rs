@@ -8,15 +8,7 @@
 //! data with the device. So each implementation of [`Client`] has a [`ClientSlot`], a static that
 //! names the only registration. [`impl_client!`](crate::impl_client) declares it.
 
-use kernel::{
-    bindings,
-    types::{
-        ForeignOwnable,
-        Opaque, //
-    }, //
-};
-
-use core::marker::PhantomData;
+use kernel::types::ForeignOwnable;
 
 use crate::{
     device::Device,

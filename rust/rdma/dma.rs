@@ -15,10 +15,7 @@ use crate::{
     device::Device,
     prelude::*, //
 };
-use kernel::{
-    bindings,
-    dma::DataDirection, //
-};
+use kernel::dma::DataDirection;
 use rdma_bindings::{
     rdma_helper_dma_fact_RDMA_HELPER_DMA_BOUNCES as BOUNCES,
     rdma_helper_dma_fact_RDMA_HELPER_DMA_INCOHERENT as INCOHERENT,

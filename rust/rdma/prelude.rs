@@ -2,11 +2,21 @@
 
 //! The items that most files of the crate import, and the kernel's own prelude.
 
-pub(crate) use core::ptr::{
-    null_mut,
-    NonNull, //
+pub(crate) use core::{
+    marker::PhantomData,
+    mem::{
+        self,
+        ManuallyDrop, //
+    },
+    net::SocketAddr,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 pub(crate) use kernel::{
+    bindings,
+    container_of,
     error::{
         from_err_ptr,
         to_result, //
@@ -22,5 +32,6 @@ pub(crate) use kernel::{
             Release, //
         },
         Arc, //
-    }, //
+    },
+    types::Opaque, //
 };

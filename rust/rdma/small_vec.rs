@@ -3,12 +3,9 @@
 //! A list that needs no memory for one item, which is what most lists of regions have.
 
 use crate::prelude::*;
-use core::{
-    mem,
-    ops::{
-        Deref,
-        DerefMut, //
-    }, //
+use core::ops::{
+    Deref,
+    DerefMut, //
 };
 use kernel::{
     alloc::{

@@ -6,10 +6,7 @@ use crate::{
     device::Device,
     prelude::*, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::null, //
-};
+use core::ptr::null;
 use kernel::fmt;
 
 /// The content of a completion.

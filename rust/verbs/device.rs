@@ -8,16 +8,8 @@ use crate::link::{
     self,
     Link, //
 };
-use core::{
-    mem,
-    ptr, //
-};
 use kernel::{
-    new_mutex,
-    sync::{
-        aref::ARef,
-        Mutex, //
-    },
+    sync::aref::ARef,
     task::Pid, //
 };
 use kfabric::prelude::*;

@@ -7,10 +7,7 @@ use crate::{
     ep,
     mode::Mode, //
 };
-use core::net::{
-    IpAddr,
-    SocketAddr, //
-};
+use core::net::IpAddr;
 use kernel::str::CString;
 use kfabric::{
     num,

@@ -12,17 +12,7 @@ use crate::{
     },
     refused, //
 };
-use core::{
-    any::Any,
-    net::SocketAddr, //
-};
-use kernel::{
-    new_mutex,
-    sync::{
-        Mutex,
-        SetOnce, //
-    }, //
-};
+use core::any::Any;
 use kfabric::{
     prelude::*,
     provider::{

@@ -2,14 +2,6 @@
 
 //! Removal callbacks of a domain, for C consumers.
 
-use kernel::{
-    new_condvar,
-    new_mutex,
-    sync::{
-        CondVar,
-        Mutex, //
-    }, //
-};
 use kfabric::prelude::*;
 
 /// One callback: what to call, and an argument by which it is known.
@@ -192,13 +184,6 @@ unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 #[kernel::macros::kunit_tests(kfi_verbs_callbacks)]
 mod tests {
     use super::*;
-    use kernel::sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    };
 
     /// The digits of those that were called, in their order.
     static CALLED: Atomic<u32> = Atomic::new(0);

@@ -28,17 +28,11 @@ use crate::{
         table::NO_SUCH_CALL, //
     }, //
 };
-use core::ptr;
 use kernel::sync::{
     GlobalGuard,
     GlobalLockedBy, //
 };
-use kfi_bindings::{
-    kfi_fabric_attr,
-    kfi_ops,
-    kfid,
-    kfid_fabric, //
-};
+use kfi_bindings::kfi_fabric_attr;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.

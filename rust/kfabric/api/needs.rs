@@ -226,10 +226,6 @@ pub(super) fn first<const N: usize>(stage: Stage, checks: [Check; N]) -> Result<
 #[kernel::macros::kunit_tests(kfabric_offer)]
 mod tests {
     use super::*;
-    use crate::support::{
-        errno::Errno,
-        refusal::Refusal, //
-    };
 
     const OFFER: Capabilities = Capabilities {
         caps: 0b111,

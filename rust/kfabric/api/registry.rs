@@ -13,9 +13,7 @@ use crate::{
 };
 use kfi_bindings::{
     kfi_fabric_attr,
-    kfi_info,
     kfi_provider,
-    kfid_fabric,
     module, //
 };
 

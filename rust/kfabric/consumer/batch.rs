@@ -30,21 +30,11 @@ use crate::{
     prelude::*,
     support::vec::PushReserved, //
 };
-use core::{
-    mem::{
-        self,
-        MaybeUninit, //
-    },
-    ptr::{self},
-    slice, //
-};
+use core::mem::MaybeUninit;
 use kernel::container_of;
 use kfi_bindings::{
     kfi_batch_ops,
-    kfi_closing,
-    kfi_mr_attr,
-    kfid_mr,
-    kvec, //
+    kfi_closing, //
 };
 
 impl Domain {

@@ -12,13 +12,11 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::ptr;
 use kernel::time::Msecs;
 use kfi_bindings::{
     kfi_cntr_attr,
     kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
-    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
-    kfid_cntr, //
+    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC, //
 };
 
 /// A counter of successful and failed operations.

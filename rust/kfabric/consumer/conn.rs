@@ -17,17 +17,10 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::{
-    mem::offset_of,
-    ptr::{self},
-    slice, //
-};
+use core::mem::offset_of;
 use kfi_bindings::{
     kfi_eq_cm_entry,
     kfi_eq_err_entry,
-    kfi_info,
-    kfid,
-    kfid_eq,
     KFI_CONNECTED,
     KFI_CONNREQ,
     KFI_SHUTDOWN, //

@@ -24,11 +24,7 @@ use crate::{
         Owner, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    mem::offset_of,
-    ptr, //
-};
+use core::mem::offset_of;
 use kfi_bindings::{
     kfi_comp_handler,
     kfi_cq_attr,
@@ -37,8 +33,7 @@ use kfi_bindings::{
     kfi_cq_format_KFI_CQ_FORMAT_DATA as FORMAT_DATA,
     kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
     kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
-    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
-    kfid_cq, //
+    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC, //
 };
 
 /// A completion: a `struct kfi_cq_data_entry`.

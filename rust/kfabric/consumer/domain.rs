@@ -20,12 +20,8 @@ use crate::{
     object::ext::reserve::NAME,
     prelude::*, //
 };
-use core::ptr;
-use kernel::sync::SetOnce;
 use kfi_bindings::{
     kfi_reserve_ops,
-    kfid,
-    kfid_domain,
     KFI_REG_MR, //
 };
 

@@ -18,10 +18,7 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::ptr;
 use kfi_bindings::{
-    kfid,
-    kfid_ep,
     KFI_ENABLE,
     KFI_MORE, //
 };

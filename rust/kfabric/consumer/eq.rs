@@ -24,16 +24,11 @@ use crate::{
         Owner, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    ops::Deref,
-    ptr, //
-};
+use core::ops::Deref;
 use kfi_bindings::{
     kfi_eq_attr,
     kfi_eq_err_entry,
     kfi_event_handler,
-    kfid_eq,
     KFI_AV_COMPLETE,
     KFI_JOIN_COMPLETE,
     KFI_MR_COMPLETE,

@@ -12,8 +12,6 @@ use super::{
 };
 use crate::consumer::handle;
 use crate::prelude::*;
-use core::ptr;
-use kfi_bindings::kfid_fabric;
 
 /// An open fabric. It keeps its provider's module loaded.
 ///

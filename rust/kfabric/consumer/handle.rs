@@ -13,21 +13,10 @@ use crate::{
         table::NO_SUCH_CALL, //
     }, //
 };
-use core::{
-    mem::ManuallyDrop,
-    net::SocketAddr, //
-};
+use core::mem::ManuallyDrop;
 
 use kfi_bindings::{
     __kernel_sockaddr_storage as sockaddr_storage,
-    kfid,
-    kfid_cntr,
-    kfid_cq,
-    kfid_domain,
-    kfid_ep,
-    kfid_eq,
-    kfid_fabric,
-    kfid_mr,
     kfid_pep, //
 };
 

@@ -15,7 +15,6 @@ use crate::{
         task, //
     }, //
 };
-use core::ptr;
 
 /// The handler type of a queue without a handler.
 pub enum NoHandler {}

@@ -11,19 +11,14 @@ use crate::{
         sockaddr, //
     }, //
 };
-use core::{
-    net::SocketAddr,
-    ops::BitOr,
-    ptr, //
-};
+use core::ops::BitOr;
 use kernel::{
     bindings,
     types::Opaque, //
 };
 use kfi_bindings::{
     kfi_domain_attr,
-    kfi_fabric_attr,
-    kfi_info, //
+    kfi_fabric_attr, //
 };
 
 /// A list of offers, the best one first. It is never empty.

@@ -33,16 +33,7 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::{
-    net::SocketAddr,
-    ptr, //
-};
-use kernel::{
-    new_mutex,
-    sync::Mutex, //
-};
 use kfi_bindings::{
-    kfid,
     kfid_pep,
     KFI_BACKLOG, //
 };

@@ -11,13 +11,10 @@ use crate::{
     prelude::*,
     support::vec::ArrayVec, //
 };
-use core::ptr;
 use kfi_bindings::{
-    bio_vec,
     kfi_iov_type,
     kfi_iov_type_KFI_BVEC as BVEC,
-    kfi_iov_type_KFI_KVEC as KVEC,
-    kvec, //
+    kfi_iov_type_KFI_KVEC as KVEC, //
 };
 
 /// Contiguous bytes.

@@ -32,12 +32,7 @@ use kernel::{
     dma::DataDirection,
     page::PAGE_SIZE, //
 };
-use kfi_bindings::{
-    bio_vec,
-    kfi_dma_ops,
-    kvec,
-    scatterlist, //
-};
+use kfi_bindings::kfi_dma_ops;
 
 /// A scatterlist of pages.
 ///

@@ -16,11 +16,6 @@ use kernel::alloc::{
     Allocator,
     Vec, //
 };
-use kfi_bindings::{
-    bio_vec,
-    kvec,
-    scatterlist, //
-};
 
 /// The memory list of a registration call.
 pub enum MemoryList<'a> {

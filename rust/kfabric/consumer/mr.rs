@@ -29,14 +29,12 @@ use crate::{
         }, //
     }, //
 };
-use core::ptr;
 use kernel::sync::atomic::Acquire;
 use kfi_bindings::{
     kfi_mr_map_raw,
     kfi_mr_raw_attr,
     kfi_raw_ops,
     kfi_rma_iov,
-    kfid_mr,
     KFI_GET_RAW_MR,
     KFI_MAP_RAW_MR,
     KFI_UNMAP_KEY, //

@@ -26,14 +26,7 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::{
-    marker::PhantomData,
-    net::SocketAddr,
-    ptr, //
-};
 use kfi_bindings::{
-    kfid,
-    kfid_ep,
     KFI_ENABLE,
     KFI_RECV,
     KFI_TRANSMIT, //

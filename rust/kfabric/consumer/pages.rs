@@ -24,7 +24,6 @@ use kernel::{
         PAGE_SIZE, //
     }, //
 };
-use kfi_bindings::bio_vec;
 
 /// Memory in single pages, which need not be contiguous.
 ///

@@ -30,8 +30,7 @@ use kfi_bindings::{
     kfi_msg__bindgen_ty_1 as MsgList,
     kfi_msg_rma,
     kfi_msg_rma__bindgen_ty_1 as RmaList,
-    kfi_rma_iov,
-    kfid_ep, //
+    kfi_rma_iov, //
 };
 
 /// A place in the peer's memory.

@@ -24,14 +24,11 @@ use crate::{
     prelude::*,
     region::access::Access, //
 };
-use core::ptr;
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
     kfi_iov_type_KFI_SGL as SGL,
-    kfi_mr_attr,
-    kfi_mr_attr__bindgen_ty_1 as RawList,
-    kfid_mr, //
+    kfi_mr_attr__bindgen_ty_1 as RawList, //
 };
 
 /// Options of a region. Converting access rights gives options with these rights.

@@ -17,10 +17,6 @@ use super::{
 };
 use crate::consumer::error::leaked;
 use crate::prelude::*;
-use core::{
-    marker::PhantomData,
-    ptr, //
-};
 use kfi_bindings::{
     KFI_ATOMIC,
     KFI_READ,

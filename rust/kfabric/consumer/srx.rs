@@ -19,10 +19,8 @@ use crate::consumer::handle::{
     op, //
 };
 use crate::prelude::*;
-use core::ptr;
 use kfi_bindings::{
     kfi_rx_attr,
-    kfid_ep,
     KFI_RECV, //
 };
 

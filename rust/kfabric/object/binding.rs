@@ -10,8 +10,6 @@ use super::{
     }, //
 };
 use crate::prelude::*;
-use core::ptr;
-use kfi_bindings::kfid;
 
 /// An object that others bind to.
 pub(crate) trait Bindable: Child {

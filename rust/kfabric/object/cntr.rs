@@ -40,10 +40,7 @@ use crate::{
 use kfi_bindings::{
     kfi_cntr_attr,
     kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
-    kfi_ops,
-    kfi_ops_cntr,
-    kfid_cntr,
-    kfid_domain, //
+    kfi_ops_cntr, //
 };
 
 /// The class of counters.

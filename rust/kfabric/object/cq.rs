@@ -52,7 +52,6 @@ use crate::{
         table::Table, //
     }, //
 };
-use core::ptr;
 use kfi_bindings::{
     kfi_addr_t,
     kfi_comp_handler,
@@ -70,10 +69,7 @@ use kfi_bindings::{
     kfi_cq_tagged_entry,
     kfi_cq_wait_cond_KFI_CQ_COND_NONE as COND_NONE,
     kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
-    kfi_ops,
     kfi_ops_cq,
-    kfid_cq,
-    kfid_domain,
     KFI_AFFINITY, //
 };
 

@@ -9,16 +9,11 @@
 //! Lock order: the locks are leaves.
 
 use crate::{
-    new_irq_lock,
     post::local::DescMr,
     prelude::*,
-    region::access::Access,
-    support::irqlock::IrqLock, //
+    region::access::Access, //
 };
-use core::{
-    cell::UnsafeCell,
-    ptr, //
-};
+use core::cell::UnsafeCell;
 
 /// The binary logarithm of the number of locks, and of the number of chains of a lock.
 const LOCKS_BITS: u32 = 6;

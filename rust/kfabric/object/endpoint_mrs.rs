@@ -5,7 +5,6 @@
 //! Lock order: `falling`, then the lock of a region, then `state`, which is taken with interrupts off.
 
 use crate::{
-    new_irq_lock,
     prelude::*,
     provider::ep::EpCore,
     support::{
@@ -13,7 +12,6 @@ use crate::{
             Head,
             Node, //
         },
-        irqlock::IrqLock,
         workqueue, //
     }, //
 };
@@ -24,9 +22,7 @@ use core::{
 };
 use kernel::{
     impl_has_work,
-    new_mutex,
     new_work,
-    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //

@@ -56,16 +56,11 @@ use crate::{
         table::Table, //
     }, //
 };
-use core::ptr;
 use kfi_bindings::{
     kfi_eq_attr,
     kfi_eq_err_entry,
     kfi_event_handler,
-    kfi_ops,
-    kfi_ops_eq,
-    kfid,
-    kfid_eq,
-    kfid_fabric, //
+    kfi_ops_eq, //
 };
 
 pub(crate) use self::queue::{

@@ -12,8 +12,6 @@ use crate::{
     prelude::*,
     provider::DomainOps, //
 };
-use core::ptr;
-use kfi_bindings::kfid;
 
 /// Returns the table with this name. The core's tables precede the provider's.
 fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {

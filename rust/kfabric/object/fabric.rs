@@ -27,11 +27,6 @@ use crate::{
     support::child_list::ChildList, //
 };
 use kernel::str::CString;
-use kfi_bindings::{
-    kfi_ops,
-    kfid,
-    kfid_fabric, //
-};
 
 /// The class of fabrics.
 static FABRIC: Class = Class::new(

@@ -8,9 +8,7 @@ use crate::{
     prelude::*,
     support::c_ref::c_ref, //
 };
-use core::ptr;
 use kernel::bindings;
-use kfi_bindings::kfi_info;
 
 /// A list of infos, which `drop` frees.
 ///

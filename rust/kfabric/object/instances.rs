@@ -9,12 +9,7 @@ use super::obj::{
     Object, //
 };
 use crate::prelude::*;
-use core::{
-    mem,
-    ptr, //
-};
 use kernel::alloc::AllocError;
-use kfi_bindings::kfid;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.

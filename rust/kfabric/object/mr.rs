@@ -56,17 +56,12 @@ use crate::{
     },
     support::{
         cache::MrExtBox,
-        irqlock::IrqLock,
         table::OpsSlot, //
     }, //
 };
-use core::ptr;
 use kernel::sync::atomic::Release;
 use kfi_bindings::{
     atomic_t,
-    kfi_ops,
-    kfid,
-    kfid_mr,
     KFI_KEY_NOTAVAIL,
     KFI_MR_RAW, //
 };

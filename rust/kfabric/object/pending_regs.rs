@@ -4,22 +4,14 @@
 //! settles them.
 
 use crate::{
-    new_irq_lock,
     prelude::*,
-    support::{
-        irqlock::IrqLock,
-        task::{self}, //
-    }, //
+    support::task, //
 };
 use core::ptr::null_mut;
 use kernel::{
     impl_has_work,
-    new_condvar,
     new_work,
-    sync::{
-        atomic::Full,
-        CondVar, //
-    },
+    sync::atomic::Full,
     workqueue::{
         Work,
         WorkItem, //

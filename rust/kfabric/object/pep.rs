@@ -68,23 +68,11 @@ use crate::{
         }, //
     }, //
 };
-use core::net::SocketAddr;
-use kernel::{
-    new_mutex,
-    sync::{
-        Mutex,
-        SetOnce, //
-    }, //
-};
 use kfi_bindings::{
     kfi_ep_type_KFI_EP_MSG as EP_MSG,
     kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC,
-    kfi_info,
-    kfi_ops,
     kfi_ops_cm,
     kfi_ops_ep,
-    kfid,
-    kfid_fabric,
     kfid_pep,
     KFI_CONNREQ, //
 };

@@ -4,13 +4,9 @@
 
 use super::children::Children;
 use crate::prelude::*;
-use core::ptr;
-use kernel::{
-    str::CStrExt,
-    time::{
-        msecs_to_jiffies,
-        Jiffies, //
-    }, //
+use kernel::time::{
+    msecs_to_jiffies,
+    Jiffies, //
 };
 use kfi_bindings::{
     kfi_wait_obj,

@@ -6,14 +6,7 @@
 //! with interrupts on, in process context.
 
 use crate::prelude::*;
-use core::{
-    any::Any,
-    net::SocketAddr, //
-};
-use kernel::{
-    new_mutex,
-    sync::Mutex, //
-};
+use core::any::Any;
 
 /// The timeouts of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,19 +6,11 @@
 //! can take a spinlock.
 
 use crate::{
-    new_irq_lock,
     prelude::*,
-    support::irqlock::{
-        IrqGuard,
-        IrqLock, //
-    }, //
+    support::irqlock::IrqGuard, //
 };
 use kernel::{
-    new_condvar,
-    sync::{
-        CondVar,
-        CondVarTimeoutResult, //
-    },
+    sync::CondVarTimeoutResult,
     time::Jiffies, //
 };
 

@@ -25,22 +25,15 @@ use self::{
     }, //
 };
 use crate::{
-    new_irq_lock,
     prelude::*,
-    support::irqlock::{
-        IrqGuard,
-        IrqLock, //
-    }, //
+    support::irqlock::IrqGuard, //
 };
-use core::mem;
 use kernel::{
-    new_condvar,
     sync::{
         atomic::{
             Acquire,
             Release, //
         },
-        CondVar,
         CondVarTimeoutResult, //
     },
     time::Jiffies, //

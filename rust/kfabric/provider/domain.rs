@@ -27,11 +27,7 @@ use crate::{
     },
     support::child_list::ChildList, //
 };
-use core::{
-    any::Any,
-    marker::PhantomData,
-    ptr, //
-};
+use core::any::Any;
 use kernel::dma::DataDirection;
 
 /// The requested attributes of a new domain, from a `struct kfi_info` of getinfo. The core has checked the numbers

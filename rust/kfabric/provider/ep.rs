@@ -5,16 +5,8 @@
 //! Lock order: an endpoint's lock is a leaf, and is taken with interrupts off. "Any context" below means any context that
 //! can take a spinlock.
 
-use crate::{
-    new_irq_lock,
-    prelude::*,
-    support::irqlock::IrqLock, //
-};
+use crate::prelude::*;
 use core::any::Any;
-use kernel::{
-    new_condvar,
-    sync::CondVar, //
-};
 
 /// An endpoint.
 ///

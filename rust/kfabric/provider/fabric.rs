@@ -13,7 +13,6 @@ use super::{
     msg_ep::MsgLimits, //
 };
 use crate::prelude::*;
-use core::net::SocketAddr;
 use kernel::str::CString;
 
 /// A provider: the thing behind a `prov_name`.

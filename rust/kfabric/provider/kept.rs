@@ -154,7 +154,6 @@ mod tests {
         region::extents::MappedAs, //
     };
     use core::ptr::null_mut;
-    use kfi_bindings::kvec;
 
     const RULES: LocalRules = LocalRules {
         by_region: false,

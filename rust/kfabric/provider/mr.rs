@@ -16,13 +16,11 @@ use crate::{
 use core::{
     any::Any,
     cell::UnsafeCell,
-    marker::PhantomData,
     mem::MaybeUninit,
     ops::{
         Deref,
         DerefMut, //
-    },
-    ptr, //
+    }, //
 };
 
 /// A region: created disabled, enabled at most once, closed once, then dropped.

@@ -20,10 +20,7 @@ use crate::{
     },
     prelude::*, //
 };
-use core::{
-    any::Any,
-    net::SocketAddr, //
-};
+use core::any::Any;
 
 /// The requested attributes of a new endpoint, which are within the domain's limits.
 pub struct MsgEpRequest {

@@ -57,13 +57,7 @@ impl Tenant {
 mod tests {
     use super::*;
     use crate::support::workqueue::OwnedQueue;
-    use kernel::sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Completion, //
-    };
+    use kernel::sync::Completion;
 
     #[test]
     fn nobody_enters_after_the_end() -> Result {

@@ -162,11 +162,7 @@ impl Reader<'_> {
 #[kernel::macros::kunit_tests(kfabric_rawkey)]
 mod tests {
     use super::*;
-    use crate::support::{
-        errno::Errno,
-        num::widen,
-        random::Prng, //
-    };
+    use crate::support::random::Prng;
 
     const ONE: RemotePiece = RemotePiece {
         key: 0x1122_3344,

@@ -57,7 +57,6 @@ pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a CStr> {
 #[kernel::macros::kunit_tests(kfabric_c_ref)]
 mod tests {
     use super::*;
-    use core::ptr;
 
     #[test]
     fn error_pointers_are_not_followed() {

@@ -10,8 +10,7 @@
 use crate::prelude::*;
 use core::{
     alloc::Layout,
-    mem::MaybeUninit,
-    ptr::{self}, //
+    mem::MaybeUninit, //
 };
 use kernel::{
     alloc::{

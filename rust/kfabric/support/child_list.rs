@@ -10,30 +10,19 @@
 //! leaves.
 
 use crate::{
-    new_irq_lock,
     prelude::*,
     support::{
         hlist::{
             Head,
             Node, //
         },
-        irqlock::IrqLock,
         num, //
     }, //
 };
-use core::{
-    cell::Cell,
-    ptr::{self}, //
-};
+use core::cell::Cell;
 use kernel::{
     cpu::CpuId,
-    new_condvar,
-    new_mutex,
-    sync::{
-        atomic::Full,
-        CondVar,
-        Mutex, //
-    }, //
+    sync::atomic::Full, //
 };
 
 /// Ends a child. Sleeps until that is done.

@@ -36,17 +36,8 @@ pub use self::users::{
     Users, //
 };
 use crate::prelude::*;
-use core::{
-    cell::UnsafeCell,
-    marker::PhantomData, //
-};
-use kernel::{
-    static_lock_class,
-    sync::{
-        CondVar,
-        Mutex, //
-    }, //
-};
+use core::cell::UnsafeCell;
+use kernel::static_lock_class;
 
 /// Guards an object that is taken away while others may want to use it.
 ///

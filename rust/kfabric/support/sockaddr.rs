@@ -3,15 +3,11 @@
 //! Socket addresses, as C has them.
 
 use crate::prelude::*;
-use core::{
-    net::{
-        IpAddr,
-        Ipv4Addr,
-        Ipv6Addr,
-        SocketAddr,
-        SocketAddrV6, //
-    },
-    ptr, //
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr,
+    SocketAddrV6, //
 };
 use kfi_bindings::{
     in6_addr,

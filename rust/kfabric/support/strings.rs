@@ -26,7 +26,6 @@ use kfi_bindings::{
     kfi_domain_attr,
     kfi_ep_attr,
     kfi_fabric_attr,
-    kfi_info,
     kfi_rx_attr,
     kfi_tx_attr,
     kfi_type,
@@ -175,7 +174,6 @@ pub const API_VERSION: u32 =
 #[kernel::macros::kunit_tests(kfabric_strings)]
 mod tests {
     use super::*;
-    use core::ptr;
     use kfi_bindings::{
         kfi_type_KFI_TYPE_CAPS as CAPS,
         kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,

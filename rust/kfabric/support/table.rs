@@ -6,7 +6,6 @@ use crate::{
     prelude::*,
     support::num, //
 };
-use core::ptr;
 
 /// A constant ops table in C's layout.
 ///

@@ -5,12 +5,8 @@
 use crate::prelude::*;
 use core::{
     fmt,
-    mem::{
-        self,
-        MaybeUninit, //
-    },
-    ops::Deref,
-    slice, //
+    mem::MaybeUninit,
+    ops::Deref, //
 };
 use kernel::{
     alloc::{

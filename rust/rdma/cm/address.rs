@@ -5,12 +5,10 @@
 //! C headers: [`include/uapi/linux/in.h`](srctree/include/uapi/linux/in.h),
 //! [`include/uapi/linux/in6.h`](srctree/include/uapi/linux/in6.h)
 
-use kernel::bindings;
-
+use crate::prelude::*;
 use core::net::{
     Ipv4Addr,
     Ipv6Addr,
-    SocketAddr,
     SocketAddrV4,
     SocketAddrV6, //
 };

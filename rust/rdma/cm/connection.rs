@@ -13,9 +13,6 @@
 //! followed by `Ended`, also outside of a handler but with the lock.
 
 use crate::prelude::*;
-use kernel::container_of;
-
-use core::net::SocketAddr;
 
 use rdma_bindings as b;
 

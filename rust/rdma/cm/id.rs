@@ -30,12 +30,7 @@ use crate::{
         Qp, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    mem::ManuallyDrop,
-    net::SocketAddr,
-    ops::Deref, //
-};
+use core::ops::Deref;
 use rdma_bindings as b;
 
 /// A receiver of the events of an identifier.

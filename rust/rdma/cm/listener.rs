@@ -4,8 +4,6 @@
 
 use kernel::bindings::task_struct;
 
-use core::net::SocketAddr;
-
 use rdma_bindings as b;
 
 use super::{

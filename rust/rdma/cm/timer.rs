@@ -11,11 +11,6 @@
 //! a peer without receive requests.
 
 use crate::prelude::*;
-use kernel::{
-    bindings,
-    container_of,
-    types::Opaque, //
-};
 
 use super::id::without_io;
 

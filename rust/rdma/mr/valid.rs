@@ -16,7 +16,6 @@ use crate::{
         Mapping, //
     }, //
 };
-use core::mem::ManuallyDrop;
 
 /// A region that is valid at the device: who knows its key reaches its memory.
 ///

@@ -14,10 +14,6 @@ use crate::{
         WcStatus, //
     }, //
 };
-use kernel::{
-    container_of,
-    types::Opaque, //
-};
 
 /// The owner of the slot of a silent request that has failed, whose own owner has been told.
 // SAFETY: `nobody` may be called with any pointer.

@@ -17,11 +17,7 @@ use crate::{
     device::Device,
     prelude::*, //
 };
-use core::marker::PhantomData;
-use kernel::{
-    bindings,
-    page::PAGE_SIZE, //
-};
+use kernel::page::PAGE_SIZE;
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///

@@ -113,10 +113,9 @@ mod tests {
         Layout,
         SegmentBoundaries, //
     };
-    use crate::sg::list::Filling;
-    use kernel::{
-        bindings,
-        prelude::*, //
+    use crate::{
+        prelude::*,
+        sg::list::Filling, //
     };
 
     const BASE: u64 = 4096;

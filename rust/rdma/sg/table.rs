@@ -3,8 +3,6 @@
 //! The memory of scatterlists.
 
 use crate::prelude::*;
-use core::mem::ManuallyDrop;
-use kernel::bindings;
 
 /// The caches for lists. The owner must drop them after the last list, which sleeps.
 pub struct Caches(());

@@ -8,20 +8,15 @@
 
 use super::regions::RegStates;
 use crate::refused;
-use core::net::SocketAddr;
 use kernel::{
     impl_has_work,
-    new_mutex,
     new_work,
-    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::cm::{
         Bounds,

@@ -30,11 +30,7 @@ use kernel::{
         Delta, //
     }, //
 };
-use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
-    prelude::*, //
-};
+use kfabric::prelude::*;
 use rdma::{
     endpoint_mr::{
         EndpointMr,

@@ -6,13 +6,8 @@
 //! Lock order: the lock is a leaf.
 
 use super::Pool;
-use core::{
-    iter,
-    mem, //
-};
+use core::iter;
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     PushReserved, //
 };

@@ -20,17 +20,13 @@ mod tests {
             CqPlace, //
         }, //
     };
-    use core::ptr::{
-        self,
-        without_provenance_mut as addr, //
-    };
+    use core::ptr::without_provenance_mut as addr;
     use kfi_bindings::{
         kfi_cq_data_entry,
         kfi_cq_entry,
         kfi_cq_err_entry,
         kfi_cq_msg_entry,
         kfi_cq_tagged_entry,
-        kfid_cq,
         KFI_REMOTE_CQ_DATA, //
     };
 

@@ -32,24 +32,8 @@ use crate::{
     },
     prelude::*, //
 };
-use core::ptr::{
-    self,
-    without_provenance_mut as addr, //
-};
-use kernel::{
-    new_condvar,
-    new_mutex,
-    sync::{
-        CondVar,
-        Mutex, //
-    }, //
-};
-use kfi_bindings::{
-    kfi_ep_attr,
-    kfi_info,
-    kfid_domain,
-    kfid_ep, //
-};
+use core::ptr::without_provenance_mut as addr;
+use kfi_bindings::kfi_ep_attr;
 
 #[kernel::macros::kunit_tests(kfabric_consumer_objects)]
 mod tests {

@@ -27,7 +27,6 @@ use crate::{
     prelude::*,
     region::rawkey, //
 };
-use core::ptr;
 use kernel::{
     page::PAGE_SIZE,
     time::{

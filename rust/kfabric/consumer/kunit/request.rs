@@ -21,22 +21,7 @@ use crate::{
         CqPlace, //
     }, //
 };
-use core::ptr;
-use kernel::{
-    new_condvar,
-    new_mutex,
-    sync::{
-        CondVar,
-        Mutex, //
-    }, //
-};
-use kfi_bindings::{
-    bio_vec,
-    kfi_ops,
-    kfi_ops_mr,
-    kfid,
-    kfid_mr, //
-};
+use kfi_bindings::kfi_ops_mr;
 
 #[kernel::macros::kunit_tests(kfabric_consumer_request)]
 mod tests {

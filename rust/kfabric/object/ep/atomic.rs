@@ -27,16 +27,13 @@ use crate::{
     },
     support::table::Table, //
 };
-use core::ptr;
 use kfi_bindings::{
     kfi_addr_t,
     kfi_datatype,
     kfi_ioc,
     kfi_msg_atomic,
     kfi_op,
-    kfi_ops_atomic,
-    kfid_ep,
-    kvec, //
+    kfi_ops_atomic, //
 };
 
 /// The slots for atomic operations.

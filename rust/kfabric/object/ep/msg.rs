@@ -30,21 +30,14 @@ use crate::{
         }, //
     }, //
 };
-use core::net::SocketAddr;
-use kernel::{
-    new_mutex,
-    sync::{
-        atomic::{
-            Acquire,
-            Full, //
-        },
-        Mutex,
-        MutexGuard,
-        SetOnce, //
-    }, //
+use kernel::sync::{
+    atomic::{
+        Acquire,
+        Full, //
+    },
+    MutexGuard, //
 };
 use kfi_bindings::{
-    kfid,
     KFI_CONNECTED,
     KFI_OPT_CONNECT_TIMEOUT,
     KFI_OPT_RNR_DELAY,

@@ -59,11 +59,7 @@ use crate::{
     }, //
 };
 use kfi_bindings as c;
-use kfi_bindings::{
-    kfi_rma_iov,
-    kfid,
-    kfid_ep, //
-};
+use kfi_bindings::kfi_rma_iov;
 
 /// The object that a consumer posts a transfer on.
 #[derive(Clone, Copy)]

@@ -46,16 +46,7 @@ use crate::{
         }, //
     }, //
 };
-use kernel::{
-    new_mutex,
-    sync::{
-        Mutex,
-        SetOnce, //
-    }, //
-};
 use kfi_bindings::{
-    kfi_ops,
-    kfid_ep,
     KFI_RECV,
     KFI_SELECTIVE_COMPLETION, //
 };

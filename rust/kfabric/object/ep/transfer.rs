@@ -23,12 +23,7 @@ use crate::{
         table::Table, //
     }, //
 };
-use core::{
-    ptr,
-    slice, //
-};
 use kfi_bindings::{
-    bio_vec,
     kfi_addr_t,
     kfi_iov_type,
     kfi_iov_type_KFI_BVEC as BVEC,
@@ -37,10 +32,7 @@ use kfi_bindings::{
     kfi_msg,
     kfi_msg_rma,
     kfi_ops_msg,
-    kfi_ops_rma,
-    kfid_ep,
-    kvec,
-    scatterlist, //
+    kfi_ops_rma, //
 };
 
 /// The slots for messages.

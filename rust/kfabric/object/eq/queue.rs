@@ -16,43 +16,27 @@ use crate::object::eq::ring::{
     PeerData, //
 };
 use crate::{
-    new_irq_lock,
     object::{
         info::InfoChain,
         queues::Handler, //
     },
     prelude::*,
     support::{
-        irqlock::{
-            IrqGuard,
-            IrqLock, //
-        },
-        task::{self},
+        irqlock::IrqGuard,
+        task,
         workqueue, //
     }, //
-};
-use core::{
-    mem,
-    ptr, //
 };
 use kernel::{
     bindings,
     impl_has_work,
-    new_condvar,
     new_work,
-    sync::{
-        CondVar,
-        CondVarTimeoutResult, //
-    },
+    sync::CondVarTimeoutResult,
     time::Jiffies,
     workqueue::{
         Work,
         WorkItem, //
     }, //
-};
-use kfi_bindings::{
-    kfid,
-    kfid_eq, //
 };
 
 /// The position of an event that the core may remove before it is read.

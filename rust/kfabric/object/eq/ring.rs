@@ -6,19 +6,15 @@ use crate::{
     object::info::InfoChain,
     prelude::*, //
 };
-use core::{
-    mem::{
-        take,
-        ManuallyDrop, //
-    },
-    ptr, //
+use core::mem::{
+    take,
+    ManuallyDrop, //
 };
 use kernel::alloc::AllocError;
 use kfi_bindings::{
     kfi_eq_cm_entry,
     kfi_eq_entry,
-    kfi_eq_err_entry,
-    kfid, //
+    kfi_eq_err_entry, //
 };
 
 /// A bounded FIFO that reports lost entries at their position.

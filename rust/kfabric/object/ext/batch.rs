@@ -21,13 +21,9 @@ use crate::{
         table::Table, //
     }, //
 };
-use core::slice;
 use kfi_bindings::{
     kfi_batch_ops,
-    kfi_closing,
-    kfi_mr_attr,
-    kfid,
-    kfid_mr, //
+    kfi_closing, //
 };
 
 pub(crate) const ALL_OR_NONE: u64 = widen_u32(kfi_bindings::KFI_BATCH_ALL_OR_NONE);

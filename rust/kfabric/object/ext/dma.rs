@@ -16,9 +16,7 @@ use crate::{
 use kernel::dma::DataDirection;
 use kfi_bindings::{
     dma_data_direction,
-    kfi_dma_ops,
-    kfid,
-    scatterlist, //
+    kfi_dma_ops, //
 };
 
 /// The name of the extension.

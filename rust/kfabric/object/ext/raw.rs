@@ -18,8 +18,7 @@ use crate::{
 };
 use kfi_bindings::{
     kfi_raw_ops,
-    kfi_rma_iov,
-    kfid, //
+    kfi_rma_iov, //
 };
 
 pub(crate) const NAME: &CStr = c_str(kfi_bindings::KFI_RAW_OPS_1);

@@ -34,8 +34,7 @@ use crate::{
 use kernel::str::CString;
 use kfi_bindings::{
     kfi_fabric_attr,
-    kfi_ops_fabric,
-    kfid_fabric, //
+    kfi_ops_fabric, //
 };
 
 /// Opens a fabric: the `fabric` slot of a Rust provider. May sleep.

@@ -23,8 +23,6 @@ use crate::{
         irqlock::IrqGuard, //
     }, //
 };
-use core::mem;
-use kfi_bindings::kvec;
 
 /// A region's provider part and list, held until this is dropped. Any context.
 pub(super) struct BusyMr<'a> {

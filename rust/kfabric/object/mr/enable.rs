@@ -34,15 +34,9 @@ use crate::{
         workqueue, //
     }, //
 };
-use core::{
-    mem,
-    ptr::null_mut, //
-};
+use core::ptr::null_mut;
 use kernel::alloc::AllocError;
-use kfi_bindings::{
-    kfid,
-    KFI_MR_COMPLETE, //
-};
+use kfi_bindings::KFI_MR_COMPLETE;
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
 /// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`MrOps::enable`](crate::provider::MrOps::enable), it may sleep.

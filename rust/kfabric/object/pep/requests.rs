@@ -11,11 +11,6 @@ use crate::{
     prelude::*,
     provider::cm::ConnRequest, //
 };
-use core::{
-    mem,
-    ptr, //
-};
-use kfi_bindings::kfid;
 
 kernel::sync::global_lock! {
     // SAFETY: The module calls `init` before any other function of this file.

@@ -3,7 +3,6 @@
 //! The unread entries of a completion queue.
 
 use crate::prelude::*;
-use core::ptr;
 use kernel::alloc::AllocError;
 
 /// An operation that has succeeded or failed.

@@ -7,24 +7,15 @@
 //! that was unmapped never leads to another peer's memory.
 
 use crate::{
-    new_irq_lock,
+    prelude::*,
     region::rawkey::{
         RemotePiece,
         MAPPED, //
-    },
-    support::{
-        errno::Errno,
-        irqlock::IrqLock,
-        refusal::Refusal, //
     }, //
 };
-use kernel::{
-    prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNodeReservation, //
-    },
-    sync::Arc, //
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNodeReservation, //
 };
 
 /// The mapped keys of a domain.
@@ -221,11 +212,7 @@ impl AccessPieces<'_> {
 #[kernel::macros::kunit_tests(kfabric_keymap)]
 mod tests {
     use super::*;
-    use crate::support::{
-        errno::Errno,
-        num::widen,
-        random::Prng, //
-    };
+    use crate::support::random::Prng;
 
     const BASE: u64 = 0x5000_0123;
 

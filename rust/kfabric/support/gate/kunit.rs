@@ -6,7 +6,6 @@
 #[kernel::macros::kunit_tests(kfabric_gate)]
 mod tests {
     use crate::{
-        new_irq_lock,
         prelude::*,
         support::{
             gate::{
@@ -16,11 +15,9 @@ mod tests {
                 Shared,
                 Users, //
             },
-            irqlock::IrqLock,
             workqueue::OwnedQueue, //
         }, //
     };
-    use core::marker::PhantomData;
     use kernel::{
         impl_has_hr_timer,
         sync::{

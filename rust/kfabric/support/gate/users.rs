@@ -9,12 +9,10 @@
 //!
 //! C header: [`include/linux/percpu-refcount.h`](srctree/include/linux/percpu-refcount.h)
 
-use crate::support::irqlock::IrqLock;
+use crate::prelude::*;
 use kernel::{
     error::to_result,
-    prelude::*,
     static_lock_class,
-    sync::CondVar,
     types::Opaque, //
 };
 use kfi_bindings::kfi_helper_users;

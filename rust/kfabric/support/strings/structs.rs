@@ -10,15 +10,11 @@ use crate::{
         Value, //
     }, //
 };
-use core::{
-    fmt,
-    slice, //
-};
+use core::fmt;
 use kfi_bindings::{
     kfi_domain_attr,
     kfi_ep_attr,
     kfi_fabric_attr,
-    kfi_info,
     kfi_rx_attr,
     kfi_tx_attr, //
 };
