@@ -84,14 +84,14 @@ pub use crate::{
         request::MrRequest,
         segment_list::{
             PlainList,
-            SegmentList, //
+            SegmentList,
+            Source, //
         },
         shape::Piece,
         shape::{
             AddrRange,
             Shape, //
-        },
-        source::Source, //
+        }, //
     },
     support::{
         cache::{

@@ -21,4 +21,3 @@ pub(crate) mod rawkey;
 pub(crate) mod request;
 pub(crate) mod segment_list;
 pub(crate) mod shape;
-pub(crate) mod source;

@@ -4,7 +4,6 @@
 //! that registration.
 
 use crate::{
-    completion::Done,
     device::Device,
     in_flight::{
         InFlight,
@@ -25,6 +24,7 @@ use crate::{
         Request, //
     },
     sg::DmaList,
+    waiter::Done,
     wc::{
         DeviceId,
         Invalidated,

@@ -159,7 +159,7 @@ impl Gather<Buffer> {
         // SAFETY: The memory has pages, and is valid as long as the buffer, by the function's contract.
         let address = unsafe { self.kept.map(phys, len) }?;
         // SAFETY: The buffer has the memory mapped, which is valid by the function's contract.
-        unsafe { self.push(pd.local_key(), address, len) }
+        unsafe { self.push(pd.local_key, address, len) }
     }
 
     /// Creates a gather of bytes that go with a request on `qp`. The driver copies them when the request

@@ -7,8 +7,8 @@
 //! the request on the stack, or else an [`InFlightRef`].
 
 use crate::{
-    completion::Done,
-    prelude::*, //
+    prelude::*,
+    waiter::Done, //
 };
 use core::{
     cell::UnsafeCell,

@@ -39,7 +39,7 @@ use crate::{
         WcStatus,
         WrError, //
     },
-    wr_batch::{
+    wr::{
         PostError,
         RegionWr,
         WrBatch, //

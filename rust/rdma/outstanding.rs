@@ -16,11 +16,11 @@ pub(crate) use self::slot::{
 
 use self::slot::Slot;
 use crate::{
-    completion::NAP,
     errno,
     prelude::*,
+    waiter::NAP,
     wc::WcStatus,
-    wr_batch::{
+    wr::{
         PostError,
         WrBatch, //
     }, //

@@ -38,6 +38,8 @@ pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
     /// The device.
     pub device: ARef<Device>,
+    /// The key for memory that is mapped for the device, for local access only.
+    pub(crate) local_key: u32,
     ours: Ours,
     /// The device tells when a queue pair in error takes no more shared receives.
     last_wqe: Atomic<bool>,
@@ -54,10 +56,12 @@ impl Pd {
     pub fn alloc(device: &Device) -> Result<Arc<Self>> {
         // SAFETY: The device is there.
         let pd = from_err_ptr(unsafe { rdma_bindings::rdma_helper_alloc_pd(device.as_raw()) })?;
-
+        let pd = NonNull::new(pd).ok_or(ENOMEM)?;
         // INVARIANT: `pd` has just been made on `device`, and nothing on it.
         let pd = Self {
-            pd: NonNull::new(pd).ok_or(ENOMEM)?,
+            // SAFETY: `pd` was just allocated with its key.
+            local_key: unsafe { pd.as_ref().local_dma_lkey },
+            pd,
             device: device.into(),
             ours: Ours::new(),
             last_wqe: Atomic::new(device.reports_last_wqe()),
@@ -76,8 +80,7 @@ impl Pd {
     /// Returns the key for memory that is mapped for the device, for local access only. Any
     /// context.
     pub fn local_key(&self) -> u32 {
-        // SAFETY: The domain is there, and has had its key since it was allocated.
-        unsafe { (*self.as_raw()).local_dma_lkey }
+        self.local_key
     }
 
     /// Returns the number of the domain in `rdma resource show pd`.

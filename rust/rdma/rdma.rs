@@ -43,7 +43,6 @@
 pub mod access;
 pub mod client;
 pub mod cm;
-mod completion;
 pub mod cq;
 pub mod device;
 pub mod dma;
@@ -51,8 +50,6 @@ pub mod endpoint_mr;
 mod errno;
 pub mod gather;
 pub mod in_flight;
-mod leak;
-pub mod limits;
 pub mod local_qp;
 pub mod mr;
 mod outstanding;
@@ -69,7 +66,6 @@ pub mod srq;
 mod waiter;
 pub mod wc;
 pub mod wr;
-mod wr_batch;
 
 pub use crate::{
     access::{
@@ -77,12 +73,14 @@ pub use crate::{
         AccessFlags, //
     },
     cq::Cq,
-    device::Device,
+    device::{
+        Device,
+        Limits, //
+    },
     gather::{
         Buffer,
         Gather, //
     },
-    limits::Limits,
     local_qp::LocalQp,
     mr::{
         FastMr,

@@ -20,6 +20,7 @@ mod layout;
 mod list;
 mod table;
 
+pub(crate) use self::dma_list::leak;
 pub use self::{
     borrowed::{
         BorrowedSg,

@@ -9,7 +9,6 @@
 
 mod conn;
 mod done;
-mod parts;
 mod post;
 mod read_sinks;
 mod regions;

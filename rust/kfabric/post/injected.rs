@@ -16,7 +16,7 @@ use crate::{
     prelude::*,
     region::{
         extents::MappedAs,
-        source::Source, //
+        segment_list::Source, //
     }, //
 };
 use core::ptr;

@@ -16,8 +16,10 @@ use crate::{
             MappedAs,
             PageUse, //
         },
-        segment_list::SegmentList,
-        source::Source, //
+        segment_list::{
+            SegmentList,
+            Source, //
+        }, //
     },
     support::vec::ArrayVec, //
 };

@@ -375,7 +375,7 @@ mod tests_of_extent {
             Arguments,
             AuthKey, //
         },
-        source::Source, //
+        segment_list::Source, //
     };
 
     const LIMITS: MrLimits = MrLimits {

@@ -14,8 +14,10 @@
 mod kunit;
 
 use super::{
-    segment_list::PlainList,
-    source::Source, //
+    segment_list::{
+        PlainList,
+        Source, //
+    }, //
 };
 use crate::prelude::*;
 use core::{

@@ -19,13 +19,15 @@ use super::{
         Tenant, //
     },
     limits::MrLimits,
-    segment_list::PlainList,
+    segment_list::{
+        PlainList,
+        Source, //
+    },
     shape::{
         Piece,
         PieceIter,
         Shape, //
-    },
-    source::Source, //
+    }, //
 };
 use crate::prelude::*;
 use core::{

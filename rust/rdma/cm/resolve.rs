@@ -2,13 +2,6 @@
 
 //! Devices of local addresses, and devices that lead to peers' addresses.
 
-use core::net::{
-    IpAddr,
-    SocketAddr, //
-};
-
-use rdma_bindings as b;
-
 use super::{
     connection::{
         error_of,
@@ -24,10 +17,15 @@ use super::{
 };
 use crate::cm::id::Events;
 use crate::{
-    completion::Done,
     device::Device,
-    prelude::*, //
+    prelude::*,
+    waiter::Done, //
 };
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
+use rdma_bindings as b;
 
 /// The waiter for a resolved address.
 #[pin_data]

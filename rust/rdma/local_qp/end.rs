@@ -14,9 +14,11 @@ use super::{
     State, //
 };
 use crate::{
-    completion::Done,
     prelude::*,
-    waiter::Waiter,
+    waiter::{
+        Done,
+        Waiter, //
+    },
     wc::{
         WcStatus,
         WrError, //

@@ -15,7 +15,6 @@ use super::{
     Reset, //
 };
 use crate::{
-    completion::Done,
     cq::{
         Cq,
         Entries, //
@@ -25,7 +24,10 @@ use crate::{
     pd::Pd,
     prelude::*,
     srq::Srq,
-    waiter::Waiter,
+    waiter::{
+        Done,
+        Waiter, //
+    },
     wc::WcStatus,
     wr::{
         Receive,

@@ -12,10 +12,12 @@ use super::{
 use crate::{
     device::Device,
     dma,
-    leak::leak,
     prelude::*, //
 };
-use core::mem::MaybeUninit;
+use core::mem::{
+    ManuallyDrop,
+    MaybeUninit, //
+};
 use kernel::{
     bindings,
     dma::DataDirection, //
@@ -348,5 +350,14 @@ unsafe impl DmaList for Memory {
             Self::Copied(list) => list.into_mapping(),
             Self::Single(list) => list.into_mapping(),
         }
+    }
+}
+
+/// Keeps a value forever: never drops it, and hides its memory from kmemleak. Without memory for
+/// that kmemleak may report it. May sleep.
+pub(crate) fn leak<T>(value: T) {
+    if let Ok(kept) = KBox::new(ManuallyDrop::new(value), GFP_KERNEL) {
+        // SAFETY: The box is an allocation. kmemleak finds the memory that `value` owns from there.
+        unsafe { rdma_bindings::rdma_helper_not_leak(KBox::into_raw(kept).cast()) };
     }
 }

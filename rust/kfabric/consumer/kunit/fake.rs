@@ -49,7 +49,7 @@ use crate::{
         limits::MrLimits,
         rawkey::RemotePiece,
         request::MrRequest,
-        source::Source, //
+        segment_list::Source, //
     }, //
 };
 use core::{

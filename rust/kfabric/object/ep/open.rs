@@ -4,7 +4,6 @@
 
 use super::{
     atomic,
-    cm,
     msg::{
         Msg,
         MsgEpInit,
@@ -118,7 +117,7 @@ unsafe fn make(
     let c = kfid_ep {
         fid: EndpointObject::fid(context),
         ops: ops::EP.as_ptr(),
-        cm: cm::CM.as_ptr(),
+        cm: ops::CM.as_ptr(),
         msg: transfer::MSG.as_ptr(),
         rma: transfer::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
@@ -301,7 +300,7 @@ fn make_srx(
     let c = kfid_ep {
         fid: SrxObject::fid(context),
         ops: ops::EP.as_ptr(),
-        cm: cm::CM.as_ptr(),
+        cm: ops::CM.as_ptr(),
         msg: transfer::MSG.as_ptr(),
         rma: transfer::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::region::{
         access::Access,
-        source::Source, //
+        segment_list::Source, //
     };
 
     fn at(base: usize, len: usize) -> kvec {

@@ -27,7 +27,7 @@ use crate::{
     region::{
         lease::Lease,
         request::MrRequest,
-        source::Source, //
+        segment_list::Source, //
     },
     support::cache::{
         MrExtBox,

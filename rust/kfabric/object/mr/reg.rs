@@ -21,8 +21,10 @@ use crate::{
             AuthKey,
             MrRequest, //
         },
-        segment_list::SegmentList,
-        source::Source, //
+        segment_list::{
+            SegmentList,
+            Source, //
+        }, //
     }, //
 };
 use core::ptr;

@@ -5,12 +5,9 @@
 #[kernel::macros::kunit_tests(kfabric_tally)]
 mod tests {
     use crate::{
-        region::{
-            segment_list::{
-                SegmentList,
-                *, //
-            },
-            source::Source, //
+        region::segment_list::{
+            SegmentList,
+            *, //
         },
         support::random::Prng, //
     };
