@@ -5,7 +5,6 @@
 pub(crate) mod answer;
 mod getinfo;
 pub(crate) mod guard;
-mod hints;
 mod layout;
 mod needs;
 pub(crate) mod registry;

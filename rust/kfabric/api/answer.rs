@@ -4,18 +4,18 @@
 //!
 //! A consumer asks for addresses by node and service, or by the addresses of its hints.
 
-use crate::{
-    api::{
-        hints::{
-            InfoHints,
-            ATOMIC, //
-        },
-        needs::Mismatch,
-        registry::{
-            __kfi_provider_register,
-            kfi_provider_deregister, //
-        }, //
+use super::{
+    getinfo::{
+        InfoHints,
+        ATOMIC, //
     },
+    needs::Mismatch,
+    registry::{
+        __kfi_provider_register,
+        kfi_provider_deregister, //
+    }, //
+};
+use crate::{
     object::{
         domain::DomainObject,
         fabric::{

@@ -1,26 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_getinfo()`, which asks every provider, and the allocation of infos.
+//! `kfi_getinfo()`, which parses the hints and asks every provider, and the allocation of infos.
 
-use crate::{
-    api::{
-        guard,
-        registry, //
+use super::{
+    guard,
+    needs::{
+        first,
+        KindNeed,
+        Mismatch,
+        Needs,
+        Stage, //
     },
+    registry, //
+};
+use crate::{
     object::{
-        domain::DomainBody,
+        domain::{
+            DomainBody,
+            DomainObject, //
+        },
+        fabric::{
+            FabricBody,
+            FabricObject, //
+        },
         info::{
             info_ref,
             InfoChain, //
         },
-        instances, //
+        instances,
+        obj::{
+            Obj,
+            Object, //
+        }, //
     },
     prelude::*,
-    support::c_ref, //
+    provider::fabric::{
+        Capabilities,
+        Offer,
+        EP_TYPE, //
+    },
+    support::c_ref::{
+        self,
+        name, //
+    }, //
 };
 use core::ptr;
 use kfi_bindings::{
+    kfi_domain_attr,
+    kfi_ep_attr,
     kfi_info,
+    kfi_rx_attr,
+    kfi_tx_attr,
     kfid_fabric,
     KFI_NUMERICHOST,
     KFI_PROV_ATTR_ONLY,
@@ -235,3 +265,246 @@ pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
 }
 
 crate::support::table::declared_in_c!(kfi_allocinfo, kfi_dupinfo, kfi_freeinfo);
+
+/// Atomic operations, by peers too.
+pub(super) const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
+
+/// The formats of addresses that there are.
+const FORMATS: [u32; 4] = [
+    kfi_bindings::KFI_FORMAT_UNSPEC,
+    kfi_bindings::KFI_SOCKADDR,
+    kfi_bindings::KFI_SOCKADDR_IN,
+    kfi_bindings::KFI_SOCKADDR_IN6,
+];
+
+/// An authorization key, to be handed back in the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct AuthKeyHint {
+    pub(crate) key: *const u8,
+    pub(crate) size: usize,
+}
+
+impl Default for AuthKeyHint {
+    fn default() -> Self {
+        Self {
+            key: ptr::null(),
+            size: 0,
+        }
+    }
+}
+
+/// The address of an open object whose offers are wanted, and no others; null if hints name none.
+///
+/// It may be anything, and is looked up each time: keeping the object open would have another task's
+/// `kfi_close()` fail.
+pub(crate) struct ObjectFilter<T: Object>(*mut T::C);
+
+impl<T: Object> ObjectFilter<T> {
+    /// Calls `f` with the object; `None` if hints name none, or one that isn't open or of a provider that isn't
+    /// written in Rust. May sleep.
+    fn with<R>(&self, f: impl FnOnce(&Obj<T>) -> R) -> Option<R> {
+        instances::with::<T, R>(self.0, f)
+    }
+
+    /// Checks whether hints name no object, or one for which `by` holds. May sleep.
+    fn is_met(&self, by: impl FnOnce(&Obj<T>) -> bool) -> bool {
+        self.0.is_null() || self.with(by) == Some(true)
+    }
+
+    /// Returns the object as C has it; null for none. The consumer may close it at any time.
+    pub(crate) fn as_ptr(&self) -> *mut T::C {
+        self.0
+    }
+}
+
+impl<T: Object> Default for ObjectFilter<T> {
+    fn default() -> Self {
+        Self(ptr::null_mut())
+    }
+}
+
+/// The hints of a consumer, by name and in numbers. The default asks for nothing.
+#[derive(Default)]
+pub(crate) struct InfoHints<'a> {
+    fabric: Option<&'a CStr>,
+    domain: Option<&'a CStr>,
+    /// The oldest version of the provider that will do.
+    prov_version: u32,
+    pub(crate) opened_fabric: ObjectFilter<FabricBody>,
+    pub(crate) opened_domain: ObjectFilter<DomainBody>,
+    pub(crate) auth_key: AuthKeyHint,
+    pub(crate) ep_auth_key: AuthKeyHint,
+    needs: Needs,
+}
+
+impl<'a> InfoHints<'a> {
+    /// Reads hints; null hints want nothing special. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `info` is null or valid with all that it points to, for `'a`.
+    pub(crate) unsafe fn read(info: *const kfi_info) -> Self {
+        // SAFETY: `info` is null or valid with all that it points to, as the caller promises.
+        let Some(info) = (unsafe { info.as_ref() }) else {
+            return Self::default();
+        };
+        // SAFETY: Each attribute is null or valid for `'a`, as the caller promises.
+        let (fabric, domain, ep, tx, rx) = unsafe {
+            (
+                info.fabric_attr.as_ref(),
+                info.domain_attr.as_ref(),
+                info.ep_attr.as_ref(),
+                info.tx_attr.as_ref(),
+                info.rx_attr.as_ref(),
+            )
+        };
+        // SAFETY: Each name is null or a string for `'a`, as the caller promises.
+        let (fabric_name, domain_name) = unsafe {
+            (
+                fabric.and_then(|attr| name(attr.name)),
+                domain.and_then(|attr| name(attr.name)),
+            )
+        };
+        let mut needs = Needs {
+            caps: info.caps,
+            beyond: !FORMATS.contains(&info.addr_format),
+            ..Needs::default()
+        };
+        domain.inspect(|attr| add_domain(&mut needs, attr));
+        ep.inspect(|attr| add_ep(&mut needs, attr));
+        tx.inspect(|attr| add_tx(&mut needs, attr));
+        rx.inspect(|attr| add_rx(&mut needs, attr));
+        Self {
+            fabric: fabric_name,
+            domain: domain_name,
+            prov_version: fabric.map_or(0, |attr| attr.prov_version),
+            opened_fabric: ObjectFilter(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
+            opened_domain: ObjectFilter(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
+            auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
+            ep_auth_key: ep.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
+            needs,
+        }
+    }
+
+    /// Checks whether an offer has all that the hints want. The error is the first property that it lacks.
+    pub(super) fn check(
+        &self,
+        provider: &CStr,
+        version: u32,
+        offer: &Offer,
+    ) -> Result<(), Mismatch> {
+        let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
+        let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);
+        let other = |name: Option<&CStr>, of: &CStr| name.is_some_and(|name| name != of);
+        first(
+            Stage::Names,
+            [
+                (
+                    self.prov_version > version,
+                    c"fabric_attr->prov_version",
+                    version.into(),
+                ),
+                (!self.opened_fabric.is_met(of), c"fabric_attr->fabric", 0),
+                (
+                    other(self.fabric, &offer.fabric),
+                    c"a fabric of that name",
+                    0,
+                ),
+                (
+                    other(self.domain, &offer.domain),
+                    c"a domain of that name",
+                    0,
+                ),
+                (
+                    !self.opened_domain.is_met(offered),
+                    c"what domain_attr->domain was opened with",
+                    0,
+                ),
+            ],
+        )?;
+        self.needs.check(&Capabilities {
+            caps: self.caps(offer),
+            ..offer.capabilities()
+        })
+    }
+
+    /// Returns the capabilities of an offer that the consumer gets.
+    ///
+    /// `KFI_ATOMIC` gives peers more than a registration asks for. So if the hints name an open
+    /// domain, the consumer gets `KFI_ATOMIC` if that domain has it. Otherwise the consumer gets it
+    /// if the hints name `KFI_ATOMIC`, or no capability.
+    pub(crate) fn caps(&self, offer: &Offer) -> u64 {
+        let named = self.opened_domain.with(|domain| domain.has_caps(ATOMIC));
+        match named.unwrap_or(self.needs.caps == 0 || self.needs.caps & ATOMIC != 0) {
+            true => offer.caps,
+            false => offer.caps & !ATOMIC,
+        }
+    }
+}
+
+fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
+    needs.caps |= attr.caps;
+    needs.mr_mode = Some(attr.mr_mode);
+    needs.mr_key_size = attr.mr_key_size;
+    needs.mr_iov_limit = attr.mr_iov_limit;
+    needs.mr_cnt = attr.mr_cnt;
+    needs.beyond |= attr.av_type != kfi_bindings::kfi_av_type_KFI_AV_UNSPEC
+        || !matches!(
+            attr.tclass,
+            kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
+        )
+        || attr.max_ep_stx_ctx != 0
+        || attr.max_ep_tx_ctx > 1
+        || attr.max_ep_rx_ctx > 1;
+    needs.msg.cq_data_size = attr.cq_data_size;
+    needs.msg.shared = needs.msg.shared.max(attr.max_ep_srx_ctx);
+    let extras = &mut needs.extras;
+    extras.endpoints = extras.endpoints.max(attr.ep_cnt);
+    extras.counters = attr.cntr_cnt;
+    extras.queues = attr.cq_cnt;
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
+}
+
+fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
+    let extras = &mut needs.extras;
+    match attr.type_ {
+        kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC => (),
+        EP_TYPE => {
+            extras.endpoints = extras.endpoints.max(1);
+            needs.kind = KindNeed::Bare;
+        }
+        kfi_bindings::kfi_ep_type_KFI_EP_MSG => needs.kind = KindNeed::Msg,
+        _ => needs.beyond = true,
+    }
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
+    needs.msg.max_msg_size = attr.max_msg_size;
+    needs.beyond |= attr.protocol != 0 || attr.tx_ctx_cnt > 1;
+    match attr.rx_ctx_cnt {
+        0 | 1 => (),
+        // KFI_SHARED_CONTEXT
+        usize::MAX => needs.msg.shared = needs.msg.shared.max(1),
+        _ => needs.beyond = true,
+    }
+}
+
+fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {
+    needs.caps |= attr.caps;
+    let msg = &mut needs.msg;
+    msg.inject_size = attr.inject_size;
+    msg.tx_size = attr.size;
+    msg.iov_limit = msg.iov_limit.max(attr.iov_limit);
+    msg.rma_iov_limit = attr.rma_iov_limit;
+}
+
+fn add_rx(needs: &mut Needs, attr: &kfi_rx_attr) {
+    needs.caps |= attr.caps;
+    needs.beyond |= attr.total_buffered_recv != 0;
+    needs.msg.rx_size = attr.size;
+    needs.msg.iov_limit = needs.msg.iov_limit.max(attr.iov_limit);
+}

@@ -375,7 +375,7 @@ impl<T: Child> Drop for Left<T> {
 impl<T: Child> Obj<T> {
     /// Returns the parent.
     pub(crate) fn parent(&self) -> &Obj<T::Parent> {
-        self.place().parent()
+        self.place.parent()
     }
 }
 

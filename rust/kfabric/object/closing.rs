@@ -164,7 +164,7 @@ unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     let object = claim.keep().as_ptr();
     // SAFETY: This is the only call, because this task has claimed the object and frees it next. `left` is dropped
     // last.
-    let left = unsafe { (*object).place().leave() };
+    let left = unsafe { (*object).place.leave() };
     // SAFETY: `object` comes from a box in `obj::give`, and the consumer doesn't use it after `kfi_close()`.
     drop(unsafe { KBox::from_raw(object) });
     // The consumer can close the parent after this.

@@ -159,11 +159,6 @@ impl<T: Object> Obj<T> {
         self.c.get()
     }
 
-    /// Returns the entry in the parent.
-    pub(crate) fn place(&self) -> &T::Place {
-        &self.place
-    }
-
     /// Returns the object behind a fid. Any context.
     ///
     /// # Safety

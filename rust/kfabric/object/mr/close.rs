@@ -141,7 +141,7 @@ impl MrClose {
             drop(lease);
         }
         // SAFETY: Once, since C closes the region once.
-        let left = unsafe { object.place().leave() };
+        let left = unsafe { object.place.leave() };
         // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
         // more; but the domain may be closed from the end of this on.
         drop(mr);
@@ -234,7 +234,7 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     };
     // Before the device lets go of it: afterwards there is no way back.
     // SAFETY: The region has not left its place: nobody else closes it.
-    let Some(place) = (unsafe { object.place().try_withdraw() }) else {
+    let Some(place) = (unsafe { object.place.try_withdraw() }) else {
         // A task that waits for `held` is ending it.
         return Ok(false);
     };
