@@ -102,8 +102,11 @@ impl<W, F> NotPosted<W, F> {
 }
 
 impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
-    // SAFETY: `ended` is called once, with a pointer to the member of a box that `post` has given away.
-    const OWNER: Owner = unsafe { Owner::new(Self::ended) };
+    /// The completion target of a request.
+    const OWNER: Owner = {
+        // SAFETY: `ended` is called once, with a pointer to the member of a box that `post` has given away.
+        unsafe { Owner::new(Self::ended) }
+    };
 
     /// Creates a request. Does not sleep if `flags` do not allow it.
     ///
