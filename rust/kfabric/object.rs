@@ -28,6 +28,7 @@ pub(crate) mod info;
 pub(crate) mod instances;
 pub mod mr;
 pub(crate) mod obj;
+mod opening;
 pub(crate) mod pending_regs;
 pub(crate) mod pep;
 mod queues;

@@ -18,6 +18,7 @@ mod borrowed;
 mod dma_list;
 mod layout;
 mod list;
+mod memory;
 mod table;
 
 pub(crate) use self::dma_list::leak;
@@ -32,7 +33,6 @@ pub use self::{
         DmaList,
         MappedSg,
         Mapping,
-        Memory,
         SingleSg, //
     },
     layout::Layout,
@@ -41,6 +41,7 @@ pub use self::{
         SgBuilder,
         SgList, //
     },
+    memory::Memory,
     table::{
         Caches,
         SpareTable, //

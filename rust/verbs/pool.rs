@@ -12,18 +12,22 @@
 pub(crate) mod figures;
 pub(crate) mod lines;
 mod reserve;
+mod reserved;
 mod return_list;
 
 use self::{
-    figures::Count,
     lines::{
         Lines,
         Size, //
     },
     reserve::Reserve,
-    return_list::ReturnList, //
+    return_list::{
+        Place,
+        ReturnList, //
+    }, //
 };
 use crate::params;
+use core::iter;
 use kernel::{
     impl_has_hr_timer,
     new_mutex,
@@ -413,5 +417,64 @@ fn size_to_keep(mr: &FastMr) -> Option<Size> {
     match mr.is_spent() {
         true => None,
         false => Size::of_kind(mr.kind(), mr.max_pages()),
+    }
+}
+
+/// Counts, since the domain was opened.
+struct Count {
+    /// Regions taken from a line.
+    taken: Atomic<u64>,
+    /// Regions made in the call, because there was none.
+    missed: Atomic<u64>,
+    /// Regions freed because nobody needed them.
+    given_back: Atomic<u64>,
+    /// Regions of the reserve that came into use.
+    of_reserve: Atomic<u64>,
+    /// Regions deregistered because they could not be invalidated.
+    not_invalidated: Atomic<u64>,
+}
+
+impl Count {
+    const fn new() -> Self {
+        Self {
+            taken: Atomic::new(0),
+            missed: Atomic::new(0),
+            given_back: Atomic::new(0),
+            of_reserve: Atomic::new(0),
+            not_invalidated: Atomic::new(0),
+        }
+    }
+}
+
+/// Room in a pool for one that comes back where nobody may sleep.
+pub(crate) struct ReturnSlot<'a> {
+    place: Place<'a, FastMr>,
+    pool: &'a Arc<Pool>,
+}
+
+impl ReturnSlot<'_> {
+    /// Puts a region in. If nobody needs it, it is given back in the end. Any context.
+    pub(crate) fn put(self, mr: FastMr) {
+        if self.place.put(mr) {
+            // Already queued is as good.
+            let _ = self.pool.queue.enqueue(self.pool.clone());
+        }
+    }
+}
+
+impl Pool {
+    /// Reserves space for a region that comes back in atomic context, if there is some. Any
+    /// context.
+    pub(crate) fn room(self: &Arc<Self>) -> Option<ReturnSlot<'_>> {
+        let place = self.inlet.place()?;
+        Some(ReturnSlot { place, pool: self })
+    }
+
+    /// Has those that have come back join their lines, if there are any. May sleep.
+    #[inline]
+    fn let_in(self: &Arc<Self>) {
+        if !self.inlet.is_empty() {
+            self.put_all(iter::from_fn(|| self.inlet.take()));
+        }
     }
 }

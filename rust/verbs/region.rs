@@ -5,17 +5,22 @@
 //! Each step consumes the one before it. So an error on the way drops what was done, which undoes it. A region
 //! consists of one device region, or of several that are registered and closed together.
 
+mod closed_reason;
 mod ep_region;
 mod register;
+mod spec;
 mod valid;
 
 use self::{
+    closed_reason::{
+        lost,
+        Closed, //
+    },
     ep_region::EpRegion,
     valid::keys, //
 };
 use crate::{
     lists,
-    refused,
     resources::Resources, //
 };
 use core::{
@@ -49,9 +54,9 @@ use rdma::{
 pub(crate) use self::{
     register::{
         register_request,
-        Batch,
-        MrSpec, //
+        Batch, //
     },
+    spec::MrSpec,
     valid::revoke, //
 };
 
@@ -484,49 +489,4 @@ impl Boxed {
         }
         is_free
     }
-}
-
-/// Why a region has no device region.
-#[derive(Clone, Copy)]
-pub(crate) enum Closed {
-    /// Not created, or closed.
-    Idle,
-    /// A step failed: no peer reaches it, for good.
-    Failed,
-    /// The device won't let go of some of it: its memory must never be freed.
-    Stuck,
-    /// The device or its endpoint went away, and the device had let go of it, or won't.
-    Ended { stuck: bool },
-}
-
-impl Closed {
-    /// Returns the state of a region whose registration was refused like this.
-    pub(super) fn after(refusal: &Refusal) -> Self {
-        match refusal.errno() == Errno::ENOTRECOVERABLE {
-            true => Self::Stuck,
-            false => Self::Failed,
-        }
-    }
-
-    /// Checks whether it has to be closed yet.
-    pub(super) fn is_open(self) -> bool {
-        !matches!(self, Self::Idle | Self::Ended { .. })
-    }
-
-    /// Returns whether the device has let go of the memory.
-    ///
-    /// # Errors
-    ///
-    /// - `EIO`: it has not.
-    pub(super) fn released(self) -> Result<(), Refusal> {
-        match self {
-            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns the refusal for a region that peers don't reach any more.
-pub(super) fn lost() -> Refusal {
-    Refusal::new(Errno::EIO, c"the region is out of reach for good")
 }

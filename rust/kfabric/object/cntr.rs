@@ -18,11 +18,11 @@ use super::{
     },
     domain::DomainBody,
     obj::{
-        self,
         Class,
         Obj,
         Object, //
     },
+    opening,
     queues::{
         self,
         can_wait,
@@ -127,7 +127,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `cntr` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        obj::open(domain.cast(), cntr, |_, _| {
+        opening::open(domain.cast(), cntr, |_, _| {
             let can_wait = parse_attr(attr, parse)?;
             let counter = Arc::pin_init(CntrCore::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {

@@ -20,11 +20,11 @@ use super::{
     },
     domain::DomainBody,
     obj::{
-        self,
         Class,
         Obj,
         Object, //
     },
+    opening,
     queues::{
         self,
         answer,
@@ -354,7 +354,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes. `attr` is null,
     // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
     unsafe {
-        obj::open(domain.cast(), cq, |_, cq| {
+        opening::open(domain.cast(), cq, |_, cq| {
             let wanted = parse_attr(attr, parse)?;
             let handler: Option<KBox<dyn Notify>> = match comp_handler {
                 Some(call) => Some(KBox::new(Handler::new(call, cq, context), GFP_KERNEL)?),

@@ -32,11 +32,11 @@ use super::{
     },
     fabric::FabricBody,
     obj::{
-        self,
         Class,
         Obj,
         Object, //
     },
+    opening,
     pep::requests,
     queues::{
         self,
@@ -281,7 +281,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `eq` is null or valid for writes. `attr` is null,
     // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
     unsafe {
-        obj::open(fabric.cast(), eq, |_, eq| {
+        opening::open(fabric.cast(), eq, |_, eq| {
             let wanted = parse_attr(attr, parse)?;
             let called = handler.map(|call| Handler::new(call, eq, context));
             let c = kfid_eq {

@@ -7,44 +7,32 @@
 //! holds the provider's part, and not the lock.
 
 mod bind;
+mod bind_slots;
 mod busy;
 pub(crate) mod close;
 mod control;
 pub(crate) mod enable;
+pub(crate) mod later;
 pub(crate) mod many;
 mod mr_ext;
-pub(crate) mod open;
+mod open;
+mod ops;
+pub(crate) mod parts;
 pub(crate) mod reference;
 pub(crate) mod reg;
 mod state;
 
 use self::{
-    close::{
-        close,
-        end, //
-    },
-    control::control,
     mr_ext::MrExt,
     state::MrState, //
 };
 use super::{
-    binding::bind,
-    children::{
-        Child,
-        Place,
-        Share, //
-    },
     descs::DescEntry,
-    domain::{
-        DomainBody,
-        DomainObject, //
-    },
+    domain::DomainObject,
     eq::BoundEq,
     obj::{
         Class,
-        ClassTable,
-        Obj,
-        Object, //
+        Obj, //
     }, //
 };
 use crate::{
@@ -56,7 +44,6 @@ use crate::{
     },
     support::{
         cache::MrExtBox,
-        table::OpsSlot, //
     }, //
 };
 use kernel::sync::atomic::Release;
@@ -72,6 +59,10 @@ static MR: Class = Class::new(
     c"not a memory region",
     c"a memory region is open in it",
 );
+
+/// Maximum number of regions that wait for the device together. The list of their states has that
+/// length.
+pub(crate) const MAX_TOGETHER: usize = 64;
 
 /// A region as C has it.
 ///
@@ -201,23 +192,4 @@ impl MrObject {
         // SAFETY: If it is in a table, it is that of its domain; enabling it has ended.
         unsafe { self.parent().descs.remove(&self.local) };
     }
-}
-
-impl Object for MrBody {
-    type C = kfid_mr;
-    type Place = Place<Self>;
-    const CLASS: &'static Class = &MR;
-    const OPS: kfi_ops = kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Some(bind::<Self>),
-        control: Some(control),
-        ops_open: OpsSlot::NOSYS,
-    };
-}
-
-impl Child for MrBody {
-    type Parent = DomainBody;
-    const SHARE: Share = Share::LIMITED;
-    const END: Option<fn(&MrObject)> = Some(end);
 }

@@ -38,11 +38,11 @@ use super::{
         InfoChain, //
     },
     obj::{
-        self,
         Class,
         Obj,
         Object, //
-    }, //
+    },
+    opening, //
 };
 use crate::{
     prelude::*,
@@ -296,7 +296,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `pep` is null or valid for writes. `info` is null,
     // an error pointer, or valid for the call.
     unsafe {
-        obj::open(fabric.cast(), pep, |fabric, pep| {
+        opening::open(fabric.cast(), pep, |fabric, pep| {
             make(fabric, info, pep, context)
         })
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters of a pool, and the file in debugfs that shows them.
+//! The counters of a pool for people: a file in debugfs.
 
 use super::{
     reserve::Reserve,
@@ -94,31 +94,5 @@ impl Shown {
             dir.read_callback_file(c"pool", pool.clone(), &|pool: &Arc<Pool>, f| pool.show(f)),
             GFP_KERNEL,
         )
-    }
-}
-
-/// Counts, since the domain was opened.
-pub(super) struct Count {
-    /// Regions taken from a line.
-    pub(super) taken: Atomic<u64>,
-    /// Regions made in the call, because there was none.
-    pub(super) missed: Atomic<u64>,
-    /// Regions freed because nobody needed them.
-    pub(super) given_back: Atomic<u64>,
-    /// Regions of the reserve that came into use.
-    pub(super) of_reserve: Atomic<u64>,
-    /// Regions deregistered because they could not be invalidated.
-    pub(super) not_invalidated: Atomic<u64>,
-}
-
-impl Count {
-    pub(super) const fn new() -> Self {
-        Self {
-            taken: Atomic::new(0),
-            missed: Atomic::new(0),
-            given_back: Atomic::new(0),
-            of_reserve: Atomic::new(0),
-            not_invalidated: Atomic::new(0),
-        }
     }
 }

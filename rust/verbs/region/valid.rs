@@ -3,7 +3,7 @@
 //! The device regions by which peers reach a region: one, or several that are used and closed together.
 
 use super::{
-    Closed,
+    closed_reason::Closed,
     MrSpec, //
 };
 use crate::{

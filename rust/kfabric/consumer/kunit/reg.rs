@@ -23,7 +23,7 @@ use crate::{
         register::registered,
         *, //
     },
-    object::mr::many::MAX_TOGETHER as MOST,
+    object::mr::MAX_TOGETHER as MOST,
     prelude::*,
     region::rawkey, //
 };

@@ -4,6 +4,11 @@
 //!
 //! C header: [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
 
+use super::{
+    DomainBody,
+    DomainObject,
+    DOMAIN, //
+};
 use crate::{
     object::{
         binding::{
@@ -19,11 +24,6 @@ use crate::{
         cntr,
         cq,
         descs::Descs,
-        domain::{
-            DomainBody,
-            DomainObject,
-            DOMAIN, //
-        },
         ep,
         eq::EqBody,
         ext,
@@ -34,8 +34,8 @@ use crate::{
             Instance, //
         },
         mr::{
-            close::close_pending,
             enable::enable_pending,
+            later::close_pending,
             reg::{
                 reg,
                 regattr,
@@ -45,10 +45,10 @@ use crate::{
             }, //
         },
         obj::{
-            self,
             Class,
             Object, //
         },
+        opening,
         pending_regs::PendingRegs, //
     },
     post::AtomicForm,
@@ -211,7 +211,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `domain` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     let ret = unsafe {
-        obj::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
+        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
             make(
                 fabric,
                 info_ref(info)?,

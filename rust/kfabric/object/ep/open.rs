@@ -24,7 +24,7 @@ use crate::{
         endpoint_mrs::EndpointMrs,
         info::info_ref,
         mr::close::take_down,
-        obj,
+        opening,
         pep::requests, //
     },
     post::PostFlags,
@@ -147,7 +147,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `ep` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        obj::open(domain.cast(), ep, |domain, ep| {
+        opening::open(domain.cast(), ep, |domain, ep| {
             make(domain, info, ep, context)
         })
     }
@@ -326,7 +326,7 @@ pub(crate) unsafe extern "C" fn open_srx(
     // SAFETY: `domain` is null or open, and begins with its fid. `srx` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        obj::open(domain.cast(), srx, |domain, _| {
+        opening::open(domain.cast(), srx, |domain, _| {
             make_srx(domain, c_ref(attr), context)
         })
     }

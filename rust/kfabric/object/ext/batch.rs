@@ -9,6 +9,7 @@ use crate::{
         domain::DomainObject,
         mr::{
             close,
+            later,
             many::{
                 self,
                 Answers, //
@@ -114,7 +115,7 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
 /// - `closing` is valid, with `done` set, until the core calls `done`.
 unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
     // SAFETY: `mr` is null or open and unused by others. `closing` stays valid until the core calls `done`.
-    unsafe { close::close_later(mr, closing) };
+    unsafe { later::close_later(mr, closing) };
 }
 
 /// Closes a region if that needs no wait: the `close_now` slot. Any context.

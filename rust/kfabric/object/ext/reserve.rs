@@ -9,7 +9,7 @@
 use crate::{
     object::{
         domain::DomainObject,
-        mr::open::Reserve, //
+        mr::parts::Reserve, //
     },
     prelude::*,
     support::{

@@ -15,10 +15,8 @@ use crate::{
         domain,
         eq,
         instances::Instance,
-        obj::{
-            self,
-            ClassTable, //
-        },
+        obj::ClassTable,
+        opening,
         pep, //
     },
     prelude::*,
@@ -83,7 +81,7 @@ fn new(
         children: Children::new(),
         child_list: Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     };
-    Ok(obj::give(object, c, body, ()))
+    Ok(opening::give(object, c, body, ()))
 }
 
 /// The slots that open objects in a fabric.

@@ -5,6 +5,7 @@
 //! The bonds of a region, or those that it needs before it is enabled.
 
 use super::{
+    bind_slots::BindSlots,
     MrBody,
     MrObject, //
 };
@@ -19,10 +20,7 @@ use crate::{
         ep::EndpointBody, //
     },
     prelude::*,
-    provider::{
-        cntr::CntrCore,
-        Bindings, //
-    }, //
+    provider::cntr::CntrCore, //
 };
 use kfi_bindings::{
     KFI_MR_ENDPOINT,
@@ -74,138 +72,5 @@ impl MrObject {
                 None => bind(&mut BindSlots::wanted(false, false)),
             }
         })
-    }
-}
-
-/// Something that a region may have to be bound to.
-#[derive(Debug)]
-enum BindSlot<T> {
-    /// It doesn't have to, and can't.
-    No,
-    /// It is not yet.
-    Wanted,
-    /// It is.
-    To(T),
-}
-
-impl<T> BindSlot<T> {
-    const fn wanted(wanted: bool) -> Self {
-        if wanted {
-            Self::Wanted
-        } else {
-            Self::No
-        }
-    }
-
-    fn is_missing(&self) -> bool {
-        matches!(self, Self::Wanted)
-    }
-
-    fn get(&self) -> Option<&T> {
-        match self {
-            Self::To(bound) => Some(bound),
-            _ => None,
-        }
-    }
-
-    fn bind(&mut self, to: T) -> Result<(), Refusal> {
-        match self {
-            Self::No => Err(Refusal::new(
-                Errno::EINVAL,
-                c"the region was not registered to be bound to such an object",
-            )),
-            Self::To(_) => Err(Refusal::new(Errno::EINVAL, c"already bound")),
-            Self::Wanted => {
-                *self = Self::To(to);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// A region's bonds, to a counter `C` and an endpoint `E`.
-#[derive(Debug)]
-pub(super) struct BindSlots<C, E> {
-    counter: BindSlot<C>,
-    endpoint: BindSlot<E>,
-}
-
-impl<C, E> BindSlots<C, E> {
-    /// Of a region that needs none, and can't have any.
-    pub(super) const NONE: Self = Self::wanted(false, false);
-
-    /// Returns bonds that a region needs, to a counter, to an endpoint, or none.
-    pub(super) const fn wanted(counter: bool, endpoint: bool) -> Self {
-        Self {
-            counter: BindSlot::wanted(counter),
-            endpoint: BindSlot::wanted(endpoint),
-        }
-    }
-
-    /// Checks whether the region must yet be bound to something.
-    pub(super) fn is_missing(&self) -> bool {
-        self.counter.is_missing() || self.endpoint.is_missing()
-    }
-
-    /// Binds a counter.
-    pub(super) fn bind_counter(&mut self, counter: C) -> Result<(), Refusal> {
-        self.counter.bind(counter)
-    }
-
-    /// Binds an endpoint.
-    pub(super) fn bind_endpoint(&mut self, endpoint: E) -> Result<(), Refusal> {
-        self.endpoint.bind(endpoint)
-    }
-
-    /// Returns the counter that the region is bound to.
-    pub(super) fn counter(&self) -> Option<&C> {
-        self.counter.get()
-    }
-
-    /// Returns the endpoint that the region is bound to.
-    pub(super) fn endpoint(&self) -> Option<&E> {
-        self.endpoint.get()
-    }
-}
-
-impl BindSlots<Arc<CntrCore>, Arc<EndpointMrs>> {
-    /// Returns the bonds for the region's provider.
-    pub(super) fn bindings(&self, more: bool) -> Bindings {
-        Bindings {
-            counter: self.counter.get().cloned(),
-            endpoint: self.endpoint.get().map(|ties| ties.endpoint().clone()),
-            more,
-        }
-    }
-}
-
-#[kernel::macros::kunit_tests(kfabric_mr_bonds)]
-mod tests {
-    use super::*;
-
-    fn errno(result: Result<(), Refusal>) -> Option<Errno> {
-        result.err().map(|e| e.errno())
-    }
-
-    #[test]
-    fn bound_once_to_each() {
-        let mut bonds = BindSlots::wanted(true, true);
-        assert!(bonds.is_missing());
-        assert_eq!(errno(bonds.bind_counter(7)), None);
-        assert_eq!(errno(bonds.bind_counter(8)), Some(Errno::EINVAL));
-        assert!(bonds.is_missing());
-        assert_eq!(errno(bonds.bind_endpoint('e')), None);
-        assert_eq!(errno(bonds.bind_endpoint('f')), Some(Errno::EINVAL));
-        assert!(!bonds.is_missing());
-        assert_eq!((bonds.counter(), bonds.endpoint()), (Some(&7), Some(&'e')));
-    }
-
-    #[test]
-    fn none_where_none_was_asked_for() {
-        let mut bonds = BindSlots::wanted(false, true);
-        assert_eq!(errno(bonds.bind_counter(7)), Some(Errno::EINVAL));
-        assert_eq!(errno(bonds.bind_endpoint('e')), None);
-        assert!(!bonds.is_missing() && bonds.counter().is_none());
-        assert!(!BindSlots::<u8, u8>::NONE.is_missing());
     }
 }

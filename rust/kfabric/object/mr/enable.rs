@@ -9,12 +9,12 @@
 //! A work item of the core takes all regions that are left to it by then. These wait for the device together.
 
 use super::{
-    many::MAX_TOGETHER,
     mr_ext::Said,
     reference::MrRef,
     Inner,
     MrObject,
-    Public, //
+    Public,
+    MAX_TOGETHER, //
 };
 use crate::{
     object::{

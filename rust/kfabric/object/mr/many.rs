@@ -4,18 +4,21 @@
 
 use super::{
     close::MrClose,
+    mr_ext::EnableConditions,
     open::{
         self,
+        NewMr, //
+    },
+    parts::{
         preallocate,
-        EnableConditions,
-        NewMr,
         PreallocatedMr, //
     },
     reg::{
         attr_arguments,
         attr_source,
         requested, //
-    }, //
+    },
+    MAX_TOGETHER, //
 };
 use crate::{
     object::{
@@ -44,10 +47,6 @@ use kfi_bindings::{
     kfi_mr_attr,
     kfid_mr, //
 };
-
-/// Maximum number of regions that wait for the device together. The list of their states has that
-/// length.
-pub(crate) const MAX_TOGETHER: usize = 64;
 
 /// The results that C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {

@@ -9,10 +9,7 @@
 //! - Its provider keeps memory.
 //! - It is reserved, and may become any of these.
 
-use super::{
-    bind::BindSlots,
-    open::EnableConditions, //
-};
+use super::bind_slots::BindSlots;
 use crate::{
     object::{
         domain::DomainObject,
@@ -38,7 +35,11 @@ use core::{
     mem,
     ptr::null_mut, //
 };
-use kfi_bindings::kvec;
+use kfi_bindings::{
+    kvec,
+    KFI_MR_ENDPOINT,
+    KFI_RMA_EVENT, //
+};
 
 /// The fields that only some regions need. Under the region's lock.
 #[pin_data]
@@ -159,5 +160,29 @@ fn list_to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec
             list => list,
         },
         _ => &[],
+    }
+}
+
+/// The conditions on which peers reach a region only after its registration call.
+#[derive(Clone, Copy)]
+pub(super) struct EnableConditions {
+    /// An event queue reports that the region is enabled.
+    pub(super) told: bool,
+    /// The region must be bound to a counter.
+    pub(super) counter: bool,
+    /// The region must be bound to an endpoint.
+    pub(super) endpoint: bool,
+}
+
+impl EnableConditions {
+    /// Returns the conditions for the region of a request, or `None` if there are none. Any context.
+    #[inline]
+    pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Self> {
+        let later = Self {
+            told: domain.eq().is_some(),
+            counter: request.flags & KFI_RMA_EVENT != 0,
+            endpoint: domain.has_mode(KFI_MR_ENDPOINT),
+        };
+        (later.told || later.counter || later.endpoint).then_some(later)
     }
 }

@@ -8,7 +8,7 @@ use super::open::open;
 use crate::{
     object::{
         domain::DomainObject,
-        obj::{
+        opening::{
             self,
             Out, //
         }, //
@@ -62,7 +62,7 @@ unsafe fn register<'a>(
         Ok(())
     };
     // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
-    unsafe { obj::call(fid, mr, register) }
+    unsafe { opening::call(fid, mr, register) }
 }
 
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
