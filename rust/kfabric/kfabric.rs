@@ -30,7 +30,7 @@ pub use crate::{
     object::{
         domain,
         ep,
-        ext::raw::MappedKeys,
+        ext::MappedKeys,
         mr, //
     },
     post::{
@@ -46,8 +46,8 @@ pub use crate::{
         Op,
         PostFlags,
         RemoteMemory,
-        TransferRequest, //
-        MAX_REMOTE,
+        TransferRequest,
+        MAX_REMOTE, //
     },
     provider::{
         cntr::CntrCore,
@@ -87,9 +87,9 @@ pub use crate::{
             SegmentList,
             Source, //
         },
-        shape::Piece,
         shape::{
             AddrRange,
+            Piece,
             Shape, //
         }, //
     },
@@ -123,7 +123,7 @@ use crate::{
         registry, //
     },
     object::{
-        ext::reserve,
+        ext,
         instances,
         mr::reference::OBJECT_SIZE,
         pep::requests, //
@@ -158,7 +158,7 @@ impl kernel::Module for Core {
         unsafe {
             registry::init();
             guard::init();
-            reserve::init();
+            ext::init();
             requests::init();
             instances::init();
             module::init();

@@ -23,9 +23,9 @@ use crate::consumer::handle::{
     slot_if_any, //
 };
 use crate::{
-    object::ext::batch::{
+    object::ext::{
         ALL_OR_NONE,
-        NAME, //
+        BATCH_NAME, //
     },
     prelude::*,
     support::vec::PushReserved, //
@@ -99,7 +99,7 @@ impl Domain {
 
     /// Returns the operations on many regions. They are valid as long as the domain is open.
     pub(super) fn batch_ops(&self) -> Result<NonNull<kfi_batch_ops>, Errno> {
-        Ok(self.extension(NAME)?.cast())
+        Ok(self.extension(BATCH_NAME)?.cast())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         Fabric,
         Info, //
     },
-    object::ext::reserve::NAME,
+    object::ext::RESERVE_NAME,
     prelude::*, //
 };
 use kfi_bindings::{
@@ -165,7 +165,7 @@ impl Domain {
     /// - `ENOSYS`: the provider doesn't support reserves.
     /// - The errors in kfi_domain(3).
     pub fn reserve(&self, count: usize, pages: usize) -> Result<(), Errno> {
-        let ops = self.extension(NAME)?.cast::<kfi_reserve_ops>();
+        let ops = self.extension(RESERVE_NAME)?.cast::<kfi_reserve_ops>();
         // SAFETY: The provider's table of this name is a `kfi_reserve_ops`, valid as long as the
         // domain.
         let reserve = unsafe { ops.as_ref() }.reserve.ok_or(Errno::ENOSYS)?;

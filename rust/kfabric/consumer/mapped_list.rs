@@ -23,7 +23,7 @@ use crate::{
         Pages,
         RegisterError, //
     },
-    object::ext::dma,
+    object::ext::DMA_NAME,
     prelude::*,
     region::access::Access, //
 };
@@ -149,7 +149,7 @@ impl Mapping {
         direction: DataDirection,
     ) -> Result<Self, Errno> {
         let _noio = NoIo::enter();
-        let ops: NonNull<kfi_dma_ops> = domain.extension(dma::NAME)?.cast();
+        let ops: NonNull<kfi_dma_ops> = domain.extension(DMA_NAME)?.cast();
         let entries = table.entries()?;
         // SAFETY: The domain is open, and keeps `ops` valid. The list is in `table`, which is
         // owned.

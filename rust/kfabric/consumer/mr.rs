@@ -19,7 +19,7 @@ use crate::{
         Domain,
         RegisterError, //
     },
-    object::ext::raw,
+    object::ext::RAW_NAME,
     prelude::*,
     region::{
         access::Access,
@@ -366,7 +366,7 @@ impl MappedKey {
     /// - `ENOMEM`.
     pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
         let _noio = NoIo::enter();
-        let ops = self.domain.extension(raw::NAME)?.cast::<kfi_raw_ops>();
+        let ops = self.domain.extension(RAW_NAME)?.cast::<kfi_raw_ops>();
         let mut room = 1;
         loop {
             let mut parts: KVVec<kfi_rma_iov> = KVVec::with_capacity(room, GFP_KERNEL)?;

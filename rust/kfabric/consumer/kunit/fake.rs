@@ -14,10 +14,7 @@ use crate::{
         MrMode,
         *, //
     },
-    object::ext::{
-        dma,
-        raw, //
-    },
+    object::ext,
     prelude::*,
     provider::{
         self,
@@ -434,7 +431,7 @@ struct OwnDma(kfi_dma_ops);
 unsafe impl Sync for OwnDma {}
 // SAFETY: The table is a `kfi_dma_ops` without functions, as the name requires.
 unsafe impl ExtensionTable for OwnDma {
-    const NAME: &'static CStr = crate::object::ext::dma::NAME;
+    const NAME: &'static CStr = crate::object::ext::DMA_NAME;
 }
 
 /// A second extension with a name of the core.
@@ -445,7 +442,7 @@ struct OwnRaw(kfi_raw_ops);
 unsafe impl Sync for OwnRaw {}
 // SAFETY: The table is a `kfi_raw_ops` without functions, as the name requires.
 unsafe impl ExtensionTable for OwnRaw {
-    const NAME: &'static CStr = crate::object::ext::raw::NAME;
+    const NAME: &'static CStr = crate::object::ext::RAW_NAME;
 }
 
 /// An extension of the provider.
@@ -502,10 +499,10 @@ mod tests {
         let own = domain.extension(c"kfabric_kunit_ops")?;
         assert!(ptr::eq(own.as_ptr().cast(), &raw const OWN));
         let is = |name, table| domain.extension(name).map(|found| found.as_ptr()) == Ok(table);
-        assert!(is(dma::NAME, dma::OPS.as_ptr().cast()));
-        assert!(is(raw::NAME, raw::OPS.as_ptr().cast()));
+        assert!(is(ext::DMA_NAME, ext::DMA_OPS.as_ptr().cast()));
+        assert!(is(ext::RAW_NAME, ext::RAW_OPS.as_ptr().cast()));
         NO_DMA.store(true, Relaxed);
-        let found = domain.extension(dma::NAME).err();
+        let found = domain.extension(ext::DMA_NAME).err();
         NO_DMA.store(false, Relaxed);
         assert_eq!(found, Some(Errno::ENOSYS));
         assert_eq!(domain.extension(c"none").err(), Some(Errno::ENOSYS));
