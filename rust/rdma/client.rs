@@ -8,12 +8,11 @@
 //! data with the device. So each implementation of [`Client`] has a [`ClientSlot`], a static that
 //! names the only registration. [`impl_client!`](crate::impl_client) declares it.
 
-use kernel::types::ForeignOwnable;
-
 use crate::{
     device::Device,
     prelude::*, //
 };
+use kernel::types::ForeignOwnable;
 
 /// A client of the RDMA core.
 ///

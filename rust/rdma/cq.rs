@@ -14,6 +14,12 @@
 //!
 //! Lock order: the lock of a queue is a leaf. Callbacks run under it.
 
+use crate::{
+    device::Device,
+    outstanding::Outstanding,
+    prelude::*,
+    wc::CqId, //
+};
 use kernel::{
     cpu::nr_cpu_ids,
     new_mutex,
@@ -22,13 +28,6 @@ use kernel::{
         delay::fsleep,
         Delta, //
     }, //
-};
-
-use crate::{
-    device::Device,
-    outstanding::Outstanding,
-    prelude::*,
-    wc::CqId, //
 };
 
 /// A completion queue.

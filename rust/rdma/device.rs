@@ -10,12 +10,9 @@ use crate::{
     prelude::*, //
 };
 use kernel::{
-    bindings,
-    container_of,
     fmt,
     page::PAGE_SIZE,
-    sync::aref::AlwaysRefCounted,
-    types::Opaque, //
+    sync::aref::AlwaysRefCounted, //
 };
 
 /// An RDMA device.

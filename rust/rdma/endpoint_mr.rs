@@ -35,7 +35,6 @@ use crate::{
         WorkRequest, //
     }, //
 };
-use core::mem::ManuallyDrop;
 use kernel::list::{
     impl_list_arc_safe,
     impl_list_item,

@@ -18,10 +18,7 @@ use crate::{
     qp::Qp,
     small_vec::SmallVec, //
 };
-use core::{
-    mem,
-    ops::Range, //
-};
+use core::ops::Range;
 use kernel::{
     alloc::Flags,
     dma::DataDirection, //

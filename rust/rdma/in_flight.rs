@@ -12,8 +12,7 @@ use crate::{
 };
 use core::{
     cell::UnsafeCell,
-    convert::Infallible,
-    mem::ManuallyDrop, //
+    convert::Infallible, //
 };
 use kernel::{
     alloc::Flags,

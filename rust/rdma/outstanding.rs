@@ -26,12 +26,7 @@ use crate::{
     }, //
 };
 use core::hint::spin_loop;
-use kernel::{
-    bindings,
-    container_of,
-    time::msecs_to_jiffies,
-    types::Opaque, //
-};
+use kernel::time::msecs_to_jiffies;
 
 /// The work requests of one queue.
 ///
@@ -520,7 +515,6 @@ impl Drop for Credit<'_> {
 #[kernel::macros::kunit_tests(rdma_credits)]
 mod tests {
     use super::*;
-    use kernel::sync::Arc;
 
     fn credits(count: u32) -> Result<Arc<Credits>> {
         Arc::pin_init(Credits::new(count), GFP_KERNEL)

@@ -2,14 +2,13 @@
 
 //! Protection domains, and the objects that this crate or other users have on them.
 
-use kernel::time::{
-    delay::fsleep,
-    Delta, //
-};
-
 use crate::{
     device::Device,
     prelude::*, //
+};
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
 };
 
 /// A protection domain: keys of regions in it are good on queue pairs in it, and nowhere else.

@@ -37,8 +37,6 @@ use crate::{
     srq::Srq,
     wc::WcStatus, //
 };
-use core::marker::PhantomData;
-use kernel::types::Opaque;
 use rdma_bindings as b;
 
 pub use attr::{

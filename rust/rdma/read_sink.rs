@@ -52,14 +52,8 @@ use crate::{
         WorkRequest, //
     }, //
 };
-use core::mem::{
-    self,
-    MaybeUninit, //
-};
-use kernel::{
-    bindings,
-    page::PAGE_SIZE, //
-};
+use core::mem::MaybeUninit;
+use kernel::page::PAGE_SIZE;
 use rdma_bindings as b;
 
 /// Where the peer finds the first page of any sink: not where it is in memory.

@@ -27,8 +27,6 @@ use crate::{
         WorkRequest, //
     }, //
 };
-use core::mem;
-use kernel::container_of;
 
 /// A request on the heap, with what is to be called when it has ended.
 ///

@@ -24,12 +24,7 @@ use crate::{
     }, //
 };
 use core::marker::PhantomPinned;
-use kernel::{
-    bindings,
-    container_of,
-    time::msecs_to_jiffies,
-    types::Opaque, //
-};
+use kernel::time::msecs_to_jiffies;
 
 /// A task that waits for the completion of its work requests, on its stack.
 ///

@@ -12,10 +12,7 @@ use crate::{
     sg::DmaList,
     small_vec::SmallVec, //
 };
-use core::{
-    marker::PhantomData,
-    mem::MaybeUninit, //
-};
+use core::mem::MaybeUninit;
 use rdma_bindings as b;
 
 /// A request for a send queue that is not posted, with the owner of its memory.

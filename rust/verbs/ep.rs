@@ -28,11 +28,7 @@ use crate::{
     rxe::ByPeer,
     work, //
 };
-use core::net::SocketAddr;
-use kernel::{
-    sync::SetOnce,
-    types::ScopeGuard, //
-};
+use kernel::types::ScopeGuard;
 use kfabric::{
     gate::{
         Gate,

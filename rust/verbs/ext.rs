@@ -10,7 +10,6 @@ use crate::{
     link::PdHolder,
     removal_callbacks::OnRemoval, //
 };
-use core::ptr;
 use kfabric::{
     num,
     prelude::*,

@@ -20,12 +20,8 @@ use crate::{
     work::Queues, //
 };
 use kernel::{
-    new_mutex,
     str::BStr,
-    sync::{
-        aref::ARef,
-        Mutex, //
-    },
+    sync::aref::ARef,
     time::{
         delay::fsleep,
         Delta, //

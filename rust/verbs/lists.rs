@@ -9,7 +9,6 @@ use crate::{
     region::MrSpec,
     resources::Resources, //
 };
-use core::slice;
 use kernel::sync::aref::ARef;
 use kfabric::{
     prelude::*,

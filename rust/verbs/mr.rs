@@ -17,10 +17,7 @@ use crate::{
     },
     resources::Resources, //
 };
-use core::{
-    any::Any,
-    mem, //
-};
+use core::any::Any;
 use kfabric::{
     gate::{
         GateGuard,

@@ -30,11 +30,7 @@ use crate::params;
 use core::iter;
 use kernel::{
     impl_has_hr_timer,
-    new_mutex,
-    sync::{
-        ArcBorrow,
-        Mutex, //
-    },
+    sync::ArcBorrow,
     time::{
         hrtimer::{
             ArcHrTimerHandle,

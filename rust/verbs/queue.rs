@@ -10,12 +10,8 @@ use self::self_qp::{
     PortAddress, //
 };
 use kernel::{
-    new_mutex,
     new_spinlock,
-    sync::{
-        Mutex,
-        SpinLock, //
-    },
+    sync::SpinLock,
     time::{
         delay::fsleep,
         Delta, //

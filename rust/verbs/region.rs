@@ -23,10 +23,6 @@ use crate::{
     lists,
     resources::Resources, //
 };
-use core::{
-    mem,
-    slice, //
-};
 use kfabric::{
     prelude::*,
     provider::{

@@ -51,18 +51,12 @@ use crate::{
         }, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    net::SocketAddr,
-    ptr, //
-};
 use kernel::{
     error::to_result,
     types::Opaque, //
 };
 use kfi_bindings::{
     __kernel_sockaddr_storage as sockaddr_storage,
-    kfi_info,
     kfi_provider,
     KFI_PROV_ATTR_ONLY,
     KFI_SOURCE, //

@@ -44,14 +44,11 @@ use crate::{
         name, //
     }, //
 };
-use core::ptr;
 use kfi_bindings::{
     kfi_domain_attr,
     kfi_ep_attr,
-    kfi_info,
     kfi_rx_attr,
     kfi_tx_attr,
-    kfid_fabric,
     KFI_NUMERICHOST,
     KFI_PROV_ATTR_ONLY,
     KFI_SOURCE, //

@@ -22,7 +22,6 @@ use crate::{
         PartOf, //
     }, //
 };
-use core::mem;
 use kernel::sync::atomic::Full;
 
 /// The number of open children and other users of an object.

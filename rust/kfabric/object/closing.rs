@@ -13,17 +13,10 @@ use crate::{
     prelude::*,
     support::table::OpsSlot, //
 };
-use core::{
-    mem,
-    ops::Deref, //
-};
+use core::ops::Deref;
 use kernel::sync::atomic::{
     Full,
     Release, //
-};
-use kfi_bindings::{
-    kfi_ops,
-    kfid, //
 };
 
 /// The exclusive right of a task to close an object. Dropping it leaves the object open.

@@ -43,11 +43,7 @@ use crate::{
     }, //
 };
 use core::any::Any;
-use kernel::{
-    str::CString,
-    sync::SetOnce, //
-};
-use kfi_bindings::kfid;
+use kernel::str::CString;
 
 /// The class of domains.
 static DOMAIN: Class = Class::new(

@@ -53,9 +53,7 @@ use crate::{
     },
     support::table::NO_SUCH_CALL, //
 };
-use kernel::sync::SetOnce;
 use kfi_bindings as c;
-use kfi_bindings::kfid;
 
 pub(crate) use self::ops::private_data;
 

@@ -47,8 +47,7 @@ use kfi_bindings::{
     kfi_dma_ops,
     kfi_raw_ops,
     kfi_reserve_ops,
-    kfi_rma_iov,
-    kfid, //
+    kfi_rma_iov, //
 };
 
 /// Returns the table with this name. The core's tables precede the provider's.

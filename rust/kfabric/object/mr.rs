@@ -42,9 +42,7 @@ use crate::{
         Keys,
         ProviderMr, //
     },
-    support::{
-        cache::MrExtBox,
-    }, //
+    support::cache::MrExtBox, //
 };
 use kernel::sync::atomic::Release;
 use kfi_bindings::{

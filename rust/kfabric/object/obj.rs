@@ -6,12 +6,9 @@ use crate::{
     prelude::*,
     support::num, //
 };
-use core::{
-    ops::{
-        Deref,
-        DerefMut, //
-    },
-    ptr, //
+use core::ops::{
+    Deref,
+    DerefMut, //
 };
 use kernel::{
     types::Opaque,
@@ -19,10 +16,6 @@ use kernel::{
         HasWork,
         Work, //
     }, //
-};
-use kfi_bindings::{
-    kfi_ops,
-    kfid, //
 };
 
 /// A C structure of an object.

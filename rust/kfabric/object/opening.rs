@@ -12,11 +12,7 @@ use super::{
     obj::Obj, //
 };
 use crate::prelude::*;
-use core::{
-    mem::MaybeUninit,
-    ptr, //
-};
-use kfi_bindings::kfid;
+use core::mem::MaybeUninit;
 
 /// The output pointer of a call that opens an object.
 ///

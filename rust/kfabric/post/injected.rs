@@ -19,7 +19,6 @@ use crate::{
         segment_list::Source, //
     }, //
 };
-use core::ptr;
 use kernel::bindings;
 
 /// A copy of the bytes of one transfer.
@@ -143,10 +142,7 @@ pub(crate) fn copy_nofault(to: &mut [u8], from: *const c_void) -> Result<(), Ref
 mod tests {
     use super::*;
     use core::ptr::null;
-    use kfi_bindings::{
-        kfi_iov_type_KFI_KVEC as KVEC,
-        kvec, //
-    };
+    use kfi_bindings::kfi_iov_type_KFI_KVEC as KVEC;
 
     const SEND: Op = Op::Send {
         data: None,

@@ -23,14 +23,11 @@ use crate::{
     },
     support::vec::ArrayVec, //
 };
-use core::slice;
 use kfi_bindings::{
     kfi_iov_type,
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
-    kfi_iov_type_KFI_SGL as SGL,
-    kvec,
-    scatterlist, //
+    kfi_iov_type_KFI_SGL as SGL, //
 };
 
 /// A list of buffers, and the descriptors that go with them.

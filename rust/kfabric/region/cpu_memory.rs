@@ -12,7 +12,6 @@ use super::{
     request::MrRequest, //
 };
 use crate::prelude::*;
-use core::marker::PhantomData;
 use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
     kfi_helper_atomic_op_KFI_HELPER_ATOMIC_ADD as ATOMIC_ADD,

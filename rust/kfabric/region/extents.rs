@@ -13,19 +13,14 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use super::{
-    segment_list::{
-        PlainList,
-        Source, //
-    }, //
+use super::segment_list::{
+    PlainList,
+    Source, //
 };
 use crate::prelude::*;
 use core::{
     cell::Cell,
-    marker::PhantomData,
-    mem::MaybeUninit,
-    ptr,
-    slice, //
+    mem::MaybeUninit, //
 };
 use kernel::bindings;
 use kfi_bindings::{
@@ -45,8 +40,7 @@ use kfi_bindings::{
     kfi_helper_refused_KFI_REFUSED_STACK as STACK,
     kfi_helper_refused_KFI_REFUSED_ZERO as ZERO,
     kfi_helper_run,
-    kfi_helper_walk,
-    scatterlist, //
+    kfi_helper_walk, //
 };
 
 /// Contiguous memory of a region, which may be registered. It is valid as long as the request.

@@ -30,11 +30,7 @@ use super::{
     }, //
 };
 use crate::prelude::*;
-use core::{
-    cell::Cell,
-    slice, //
-};
-use kfi_bindings::kvec;
+use core::cell::Cell;
 
 /// The arguments of a registration that don't say where the memory is, as C gave them.
 #[derive(Clone, Copy)]

@@ -15,17 +15,10 @@ use super::shape::{
     Sum, //
 };
 use crate::prelude::*;
-use core::{
-    marker::PhantomData,
-    slice, //
-};
 use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
-    bio_vec,
     kfi_helper_sg_span,
-    kfi_helper_sg_whole,
-    kvec,
-    scatterlist, //
+    kfi_helper_sg_whole, //
 };
 
 /// A non-empty C list and its count.

@@ -2,8 +2,6 @@
 
 //! Chains of send requests that are posted with one doorbell.
 
-use rdma_bindings as b;
-
 use super::endpoint::Endpoint;
 use crate::{
     errno,
@@ -16,6 +14,7 @@ use crate::{
     },
     wr::WorkRequest, //
 };
+use rdma_bindings as b;
 
 /// A chain of send requests of an endpoint. They have slots in its queue and are not posted yet.
 ///

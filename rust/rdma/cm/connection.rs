@@ -12,35 +12,33 @@
 //! The handler of an event takes each step with the lock of the identifier. Any state can be
 //! followed by `Ended`, also outside of a handler but with the lock.
 
-use crate::prelude::*;
-
+use crate::{
+    cm::{
+        conn_param::{
+            checked_len,
+            ConnParam,
+            MAX_REQUEST_DATA, //
+        },
+        endpoint::Endpoint,
+        id::{
+            Established,
+            Event,
+            Events,
+            Id,
+            Lock,
+            Locked,
+            Rejected,
+            Step,
+            Target, //
+        },
+        timer::{
+            StallTimer,
+            Timer, //
+        }, //
+    },
+    prelude::*, //
+};
 use rdma_bindings as b;
-
-use super::{
-    conn_param::{
-        checked_len,
-        ConnParam,
-        MAX_REQUEST_DATA, //
-    },
-    endpoint::Endpoint,
-    id::{
-        Id,
-        Lock,
-        Locked,
-        Target, //
-    },
-    timer::{
-        StallTimer,
-        Timer, //
-    }, //
-};
-use crate::cm::id::{
-    Established,
-    Event,
-    Events,
-    Rejected,
-    Step, //
-};
 
 /// Parameters that this side offers to a peer.
 #[derive(Clone, Copy, Debug)]

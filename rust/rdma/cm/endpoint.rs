@@ -2,10 +2,6 @@
 
 //! Queue pairs for connections.
 
-use kernel::alloc::Flags;
-
-use rdma_bindings as b;
-
 use super::{
     conn_param::ConnParam,
     id::Locked, //
@@ -21,8 +17,10 @@ use crate::{
     qp::{
         Init,
         Qp, //
-    },
+    }, //
 };
+use kernel::alloc::Flags;
+use rdma_bindings as b;
 
 /// A queue pair that the connection manager connects to a peer once.
 ///

@@ -2,37 +2,33 @@
 
 //! Listeners, and the connection requests of peers.
 
-use kernel::bindings::task_struct;
-
-use rdma_bindings as b;
-
-use super::{
-    conn_param::{
-        private_data,
-        ConnParam,
-        MAX_ACCEPT_DATA, //
-    },
-    connection::{
-        new_state,
-        Connection,
-        Proposal, //
-    },
-    endpoint::Endpoint,
-    id::{
-        Id,
-        Locked,
-        Target, //
-    }, //
-};
-use crate::cm::id::{
-    Events,
-    Step, //
-};
 use crate::{
+    cm::{
+        conn_param::{
+            private_data,
+            ConnParam,
+            MAX_ACCEPT_DATA, //
+        },
+        connection::{
+            new_state,
+            Connection,
+            Proposal, //
+        },
+        endpoint::Endpoint,
+        id::{
+            Events,
+            Id,
+            Locked,
+            Step,
+            Target, //
+        }, //
+    },
     device::Device,
     errno,
     prelude::*, //
 };
+use kernel::bindings::task_struct;
+use rdma_bindings as b;
 
 /// A handler for the connection requests of peers.
 pub trait Requests: Send + Sync + 'static {

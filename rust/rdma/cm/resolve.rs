@@ -21,10 +21,7 @@ use crate::{
     prelude::*,
     waiter::Done, //
 };
-use core::net::{
-    IpAddr,
-    SocketAddr, //
-};
+use core::net::IpAddr;
 use rdma_bindings as b;
 
 /// The waiter for a resolved address.

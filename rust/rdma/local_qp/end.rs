@@ -24,14 +24,11 @@ use crate::{
         WrError, //
     }, //
 };
-use kernel::{
-    bindings,
-    time::{
-        delay::fsleep,
-        Delta,
-        Instant,
-        Monotonic, //
-    }, //
+use kernel::time::{
+    delay::fsleep,
+    Delta,
+    Instant,
+    Monotonic, //
 };
 use pin_init::stack_pin_init;
 

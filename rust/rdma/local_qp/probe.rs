@@ -18,7 +18,6 @@ use crate::{
     small_vec::SmallVec,
     wc::WrError, //
 };
-use core::mem::ManuallyDrop;
 use kernel::{
     dma::DataDirection,
     page::Page, //

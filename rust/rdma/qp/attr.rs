@@ -2,8 +2,6 @@
 
 //! Attributes of queue pairs.
 
-use rdma_bindings as b;
-
 use crate::{
     access::AccessFlags,
     port::{
@@ -11,6 +9,7 @@ use crate::{
         Path, //
     }, //
 };
+use rdma_bindings as b;
 
 /// How many requests a queue pair can have under way.
 #[derive(Clone, Copy, Debug)]

@@ -34,7 +34,6 @@ use crate::{
         WorkRequest, //
     }, //
 };
-use core::marker::PhantomData;
 use kernel::time::{
     delay::fsleep,
     Delta, //

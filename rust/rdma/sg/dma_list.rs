@@ -11,14 +11,8 @@ use crate::{
     dma,
     prelude::*, //
 };
-use core::mem::{
-    ManuallyDrop,
-    MaybeUninit, //
-};
-use kernel::{
-    bindings,
-    dma::DataDirection, //
-};
+use core::mem::MaybeUninit;
+use kernel::dma::DataDirection;
 
 /// A DMA mapped list of segments, from which a region can be made.
 ///

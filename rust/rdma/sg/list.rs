@@ -11,18 +11,12 @@ use crate::{
     prelude::*, //
 };
 use core::{
-    mem::{
-        self,
-        MaybeUninit, //
-    },
+    mem::MaybeUninit,
     slice, //
 };
-use kernel::{
-    bindings,
-    page::{
-        Page,
-        PAGE_SIZE, //
-    }, //
+use kernel::page::{
+    Page,
+    PAGE_SIZE, //
 };
 
 /// A scatterlist, not yet mapped.

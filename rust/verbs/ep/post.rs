@@ -26,8 +26,6 @@ use crate::{
     rxe, //
 };
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::{
         msg_ep::{

@@ -17,17 +17,13 @@ use crate::{
 };
 use kernel::{
     impl_has_work,
-    new_mutex,
     new_work,
-    sync::Mutex,
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::ticket::{
         Failed,

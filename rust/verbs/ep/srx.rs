@@ -25,8 +25,6 @@ use kfabric::{
         Gate,
         Shared, //
     },
-    irqlock::IrqLock,
-    new_irq_lock,
     prelude::*,
     provider::{
         self,

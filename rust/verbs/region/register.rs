@@ -11,10 +11,7 @@ use crate::{
     refused,
     resources::Resources, //
 };
-use core::{
-    ops::DerefMut,
-    slice, //
-};
+use core::ops::DerefMut;
 use kernel::alloc::AllocError;
 use kfabric::{
     prelude::*,

@@ -49,11 +49,7 @@ use crate::{
         segment_list::Source, //
     }, //
 };
-use core::{
-    any::Any,
-    mem,
-    ptr, //
-};
+use core::any::Any;
 use kernel::{
     dma::DataDirection,
     str::CString,

@@ -74,23 +74,15 @@ use crate::{
         }, //
     }, //
 };
-use kernel::{
-    str::CString,
-    sync::SetOnce, //
-};
+use kernel::str::CString;
 use kfi_bindings::{
     kfi_atomic_attr,
     kfi_datatype,
     kfi_domain_attr,
-    kfi_info,
     kfi_mr_map_raw,
     kfi_op,
-    kfi_ops,
     kfi_ops_domain,
     kfi_ops_mr,
-    kfid,
-    kfid_domain,
-    kfid_fabric,
     KFI_COMPARE_ATOMIC,
     KFI_FETCH_ATOMIC,
     KFI_REG_MR, //

@@ -45,17 +45,10 @@ use crate::{
         table::NO_SUCH_CALL, //
     }, //
 };
-use core::{
-    net::SocketAddr,
-    ptr, //
-};
 use kfi_bindings::{
     kfi_ep_type_KFI_EP_MSG as EP_MSG,
     kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC,
-    kfi_info,
-    kfi_rx_attr,
-    kfid_domain,
-    kfid_ep, //
+    kfi_rx_attr, //
 };
 
 /// Creates the connected part of an endpoint, which is going to be at `ep`. May sleep.

@@ -38,17 +38,10 @@ use crate::{
         }, //
     }, //
 };
-use core::{
-    net::SocketAddr,
-    slice, //
-};
 use kfi_bindings::{
-    kfi_ops,
     kfi_ops_cm,
     kfi_ops_ep,
     kfi_ops_tagged,
-    kfid,
-    kfid_ep,
     KFI_OPT_CM_DATA_SIZE,
     KFI_OPT_ENDPOINT, //
 };

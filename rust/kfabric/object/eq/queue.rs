@@ -5,18 +5,16 @@
 //! Lock order: the lock of the queue is taken with interrupts off. Only locks of wait queues and workqueues are
 //! inside of it. No handler runs and no code sleeps under the lock.
 
-use super::ring::{
-    EqPosition,
-    EqRing,
-    First, //
-};
-use crate::object::eq::ring::{
-    EqEvent,
-    EqFailure,
-    PeerData, //
-};
 use crate::{
     object::{
+        eq::ring::{
+            EqEvent,
+            EqFailure,
+            EqPosition,
+            EqRing,
+            First,
+            PeerData, //
+        },
         info::InfoChain,
         queues::Handler, //
     },

@@ -28,10 +28,6 @@ use crate::{
         ProviderMr, //
     }, //
 };
-use kfi_bindings::{
-    kfid,
-    kfid_mr, //
-};
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
 /// When it returns 0, no peer can reach the memory.

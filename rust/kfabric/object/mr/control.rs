@@ -30,16 +30,11 @@ use crate::{
     },
     support::refusal::no_flags, //
 };
-use core::{
-    ptr::without_provenance_mut,
-    slice, //
-};
+use core::ptr::without_provenance_mut;
 use kfi_bindings::{
     kfi_iov_type_KFI_KVEC as KVEC,
     kfi_mr_modify,
     kfi_mr_raw_attr,
-    kfid,
-    kvec,
     KFI_ENABLE,
     KFI_GET_RAW_MR,
     KFI_MORE,

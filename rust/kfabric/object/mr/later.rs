@@ -20,10 +20,7 @@ use crate::{
     }, //
 };
 use core::ptr::null_mut;
-use kfi_bindings::{
-    kfi_closing,
-    kfid_mr, //
-};
+use kfi_bindings::kfi_closing;
 
 /// How many are taken out at a time.
 const SOME: usize = 32;

@@ -39,14 +39,6 @@ use crate::{
         vec::PushReserved, //
     }, //
 };
-use core::{
-    ptr,
-    slice, //
-};
-use kfi_bindings::{
-    kfi_mr_attr,
-    kfid_mr, //
-};
 
 /// The results that C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {

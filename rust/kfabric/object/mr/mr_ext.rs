@@ -31,12 +31,8 @@ use crate::{
         RARE_SIZE, //
     }, //
 };
-use core::{
-    mem,
-    ptr::null_mut, //
-};
+use core::ptr::null_mut;
 use kfi_bindings::{
-    kvec,
     KFI_MR_ENDPOINT,
     KFI_RMA_EVENT, //
 };

@@ -21,7 +21,6 @@ use crate::{
     },
     region::request::MrRequest, //
 };
-use kfi_bindings::kfid_mr;
 
 /// A region that C hasn't been given yet.
 ///

@@ -27,11 +27,8 @@ use crate::{
             Object, //
         }, //
     },
+    prelude::*,
     support::table::OpsSlot, //
-};
-use kfi_bindings::{
-    kfi_ops,
-    kfid_mr, //
 };
 
 impl Object for MrBody {

@@ -22,7 +22,6 @@ use super::{
     Public, //
 };
 use crate::{
-    new_irq_lock,
     object::{
         children::Coming,
         descs::DescEntry,
@@ -40,7 +39,6 @@ use crate::{
             MrExtBox,
             ObjectBox, //
         },
-        irqlock::IrqLock,
         task::frees_memory,
         vec::{
             Fifo,

@@ -8,26 +8,17 @@ use super::{
 };
 use crate::{
     prelude::*,
-    support::{
-        cache::{
-            MrExtBox,
-            ObjectBox, //
-        },
-        irqlock::IrqLock, //
+    support::cache::{
+        MrExtBox,
+        ObjectBox, //
     }, //
 };
 use core::{
-    mem::{
-        self,
-        MaybeUninit, //
-    },
+    mem::MaybeUninit,
     ops::Deref, //
 };
 use kernel::sync::Refcount;
-use kfi_bindings::{
-    atomic_t,
-    kfid_mr, //
-};
+use kfi_bindings::atomic_t;
 
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();

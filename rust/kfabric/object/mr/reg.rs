@@ -27,17 +27,10 @@ use crate::{
         }, //
     }, //
 };
-use core::ptr;
 use kfi_bindings::{
-    bio_vec,
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
-    kfi_iov_type_KFI_SGL as SGL,
-    kfi_mr_attr,
-    kfid,
-    kfid_mr,
-    kvec,
-    scatterlist, //
+    kfi_iov_type_KFI_SGL as SGL, //
 };
 
 /// Checks the output pointer and the domain, then the request, and registers.

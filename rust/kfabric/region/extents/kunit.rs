@@ -145,13 +145,7 @@ mod tests {
         },
         support::random::Prng, //
     };
-    use core::slice;
     use kernel::page::PAGE_SIZE;
-    use kfi_bindings::{
-        bio_vec,
-        kvec,
-        scatterlist, //
-    };
 
     const PAGES: usize = 24;
 
@@ -477,10 +471,6 @@ mod plain_list_tests {
         support::random::Prng, //
     };
     use kernel::page::PAGE_SIZE;
-    use kfi_bindings::{
-        bio_vec,
-        scatterlist, //
-    };
 
     fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
         // SAFETY: The slice has `len()` entries, and stays as it is.
