@@ -79,13 +79,13 @@ pub unsafe trait OwnedMemory: Send + 'static {
     fn to_device(&self) {}
 }
 
-/// Memory that can be registered: a [`Buffer`](super::Buffer), [`Segments`](super::Segments),
+/// Memory that can be registered: a [`Buffer`], [`Segments`],
 /// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList) or a
 /// [`MappedList`](super::MappedList).
 ///
 /// The consumer can access the memory before its registration, and after the region has returned
 /// it. In between, the [`Mr`](super::Mr) that owns the memory has the same methods. This trait is
-/// sealed. A consumer with another type of memory implements [`Buffer`](super::Buffer).
+/// sealed. A consumer with another type of memory implements [`Buffer`].
 pub trait Backing: OwnedMemory {
     /// Copies bytes from `offset` into all of `to`.
     ///

@@ -43,7 +43,7 @@ pub(super) trait Target: Send + Sync + 'static {
     ///
     /// # Context
     ///
-    /// Process context, allocations do not start I/O. See [`Events`](super::Events) for the
+    /// Process context, allocations do not start I/O. See [`Events`] for the
     /// restrictions.
     fn event(&self, id: &Locked<'_>, event: &b::rdma_cm_event) -> Result;
 }

@@ -144,7 +144,7 @@ pub enum Kind {
     Pages,
     /// The same, of pages of 64 KiB.
     LargePages,
-    /// Anything. Needs [`Limits::sg_gaps`](crate::limits::Limits::sg_gaps).
+    /// Anything. Needs [`Limits::sg_gaps`](crate::Limits::sg_gaps).
     Gaps,
 }
 
