@@ -5,10 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_device`,
 //! `struct ib_event_handler`
 
-use crate::{
-    dma,
-    prelude::*, //
-};
+use crate::prelude::*;
 use kernel::{
     fmt,
     page::PAGE_SIZE,
@@ -340,7 +337,8 @@ impl Limits {
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
             atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
-            peer_to_peer: dma::peer_to_peer(device),
+            // SAFETY: `device` is valid: it is a reference.
+            peer_to_peer: unsafe { rdma_bindings::rdma_helper_peer_to_peer(device.as_raw()) },
         }
     }
 }

@@ -49,13 +49,6 @@ fn judge(facts: u32) -> Result<(), &'static CStr> {
     }
 }
 
-/// Checks whether the device may reach memory of other PCI devices. Only mapping shows whether it
-/// does.
-pub(crate) fn peer_to_peer(device: &Device) -> bool {
-    // SAFETY: The device is there.
-    unsafe { rdma_bindings::rdma_helper_peer_to_peer(device.as_raw()) }
-}
-
 /// Maps the first `nents` entries of a scatterlist, and returns how many mapped entries came out.
 ///
 /// [`EIO`] if that is not possible, or not coherently; [`EINVAL`] if `nents` is 0 or too large.
