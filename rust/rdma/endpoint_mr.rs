@@ -4,6 +4,7 @@
 //! that registration.
 
 use crate::{
+    completion::Done,
     device::Device,
     in_flight::{
         InFlight,
@@ -24,7 +25,6 @@ use crate::{
         Request, //
     },
     sg::DmaList,
-    waiter::Done,
     wc::{
         DeviceId,
         Invalidated,

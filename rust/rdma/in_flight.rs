@@ -7,8 +7,8 @@
 //! the request on the stack, or else an [`InFlightRef`].
 
 use crate::{
-    prelude::*,
-    waiter::Done, //
+    completion::Done,
+    prelude::*, //
 };
 use core::{
     cell::UnsafeCell,

@@ -13,6 +13,7 @@ mod probe;
 
 use crate::{
     cq::Cq,
+    credits::Credit,
     mr::{
         abandon_all,
         FastMr,
@@ -22,10 +23,7 @@ use crate::{
         RegisterError,
         ValidMr, //
     },
-    outstanding::{
-        Credit,
-        Outstanding, //
-    },
+    outstanding::Outstanding,
     pd::Pd,
     prelude::*,
     qp::{
@@ -39,7 +37,7 @@ use crate::{
         WcStatus,
         WrError, //
     },
-    wr::{
+    wr_batch::{
         PostError,
         RegionWr,
         WrBatch, //

@@ -43,7 +43,9 @@
 pub mod access;
 pub mod client;
 pub mod cm;
+mod completion;
 pub mod cq;
+mod credits;
 pub mod device;
 pub mod dma;
 pub mod endpoint_mr;
@@ -66,6 +68,7 @@ pub mod srq;
 mod waiter;
 pub mod wc;
 pub mod wr;
+mod wr_batch;
 
 pub use crate::{
     access::{

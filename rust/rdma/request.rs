@@ -265,10 +265,8 @@ impl Srq {
 mod tests {
     use super::*;
     use crate::{
-        waiter::{
-            Done,
-            Waiter, //
-        },
+        completion::Done,
+        waiter::Waiter,
         wc::WcStatus, //
     };
     use pin_init::stack_pin_init;

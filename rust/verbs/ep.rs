@@ -10,16 +10,23 @@
 mod conn;
 mod done;
 mod post;
+mod qp_resources;
 mod read_sinks;
+mod reg_states;
 mod regions;
+mod sharers;
 mod srx;
 
-pub(crate) use self::srx::Srx;
+pub(crate) use self::{
+    qp_resources::limits,
+    srx::Srx, //
+};
 
 use self::{
     conn::Conn,
+    qp_resources::QpResources,
     read_sinks::Sinks,
-    srx::Sharers, //
+    sharers::Sharers, //
 };
 use crate::{
     link::Link,
@@ -34,7 +41,6 @@ use kfabric::{
         Gate,
         Shared, //
     },
-    num,
     prelude::*,
     provider::{
         self,
@@ -45,35 +51,11 @@ use kfabric::{
         msg_ep::{
             MsgEpOps,
             MsgEpRequest,
-            MsgLimits,
             Post,
             PostRefusal,
             QueueSpace, //
         }, //
     },
-    Atomics,
-    LocalRules,
-    MappedAs,
-    MAX_REMOTE, //
-};
-use rdma::{
-    cm::{
-        self,
-        MAX_ACCEPT_DATA,
-        MAX_REJECT_DATA,
-        MAX_REQUEST_DATA, //
-    },
-    port,
-    qp::Depths,
-    srq::Srq,
-    wc::CqId,
-    Access,
-    AccessFlags,
-    Cq,
-    Device,
-    Limits,
-    Pd,
-    Qp, //
 };
 
 /// A connected endpoint. The regions that are bound to it share its state.
@@ -87,90 +69,6 @@ pub(crate) struct Inner {
     /// The endpoints that share its receives, if it has shared receives.
     sharers: SetOnce<Arc<Sharers>>,
     sinks: Option<Arc<Sinks>>,
-}
-
-/// The queue pair of an endpoint, and its completion queue.
-struct QpResources {
-    // The order of the fields is the order in which they go.
-    endpoint: SetOnce<Arc<cm::Endpoint>>,
-    pd: Arc<Pd>,
-    sends: usize,
-    by_peer: Option<ByPeer>,
-    /// The device has refused `IB_WR_LOCAL_INV`.
-    refuses_inv: bool,
-    /// Where the memory of reads is registered that no region was made of, if that is needed.
-    sinks: Option<Arc<Sinks>>,
-}
-
-impl QpResources {
-    /// Creates a queue pair with space for `receives` receives. May be called once, instead of
-    /// [`share`](Self::share). May sleep.
-    fn own(&self, receives: usize) -> Result {
-        self.make(receives, None, |_| Ok(()))
-    }
-
-    /// Makes a queue pair that shares receives. `join` is told where their completions come, before there
-    /// are any; what it returns is dropped if there is no queue pair after all, which can be made again then.
-    /// May sleep.
-    fn share<F: FnOnce(())>(
-        &self,
-        srq: &Arc<Srq>,
-        join: impl FnOnce(CqId) -> Result<ScopeGuard<(), F>>,
-    ) -> Result {
-        self.make(0, Some(srq), join).map(|joined| {
-            joined.dismiss();
-        })
-    }
-
-    fn make<J>(
-        &self,
-        receives: usize,
-        srq: Option<&Arc<Srq>>,
-        join: impl FnOnce(CqId) -> Result<J>,
-    ) -> Result<J> {
-        let (pd, device) = (&self.pd, &self.pd.device);
-        let depths = Depths {
-            send: self.sends.try_into()?,
-            receive: receives.try_into()?,
-            segments: segments(&device.limits()).try_into()?,
-            inline: INJECT_SIZE.try_into()?,
-        };
-        let receives = match srq {
-            Some(srq) => srq.entries()?,
-            None => depths.in_receive_queue(),
-        };
-        let cq = Cq::alloc_for_callbacks(device, depths.in_send_queue() + receives)?;
-        let port = device.ports().next().ok_or(ENODEV)?.number();
-        // The rights of a region limit the peer.
-        let access: AccessFlags =
-            Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic;
-        let qp = match srq {
-            Some(srq) => Qp::create_sharing(pd, &cq, &cq, depths, srq)?,
-            None => Qp::create(pd, &cq, &cq, depths)?,
-        };
-        let qp = qp.init(port, access)?;
-        let endpoint = cm::Endpoint::new(qp)?;
-        // Dropped before the queue, whose number isn't another one's until then.
-        let joined = join(cq.id())?;
-        match self.endpoint.populate(endpoint) {
-            true => Ok(joined),
-            false => Err(EBUSY),
-        }
-    }
-
-    /// Returns the queue pair. Any context.
-    ///
-    /// # Errors
-    ///
-    /// - `ENOTCONN`: there is no queue pair yet.
-    fn endpoint(&self) -> Result<&Arc<cm::Endpoint>, Refusal> {
-        self.endpoint.as_ref().ok_or(refused::not_connected())
-    }
-
-    /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.
-    fn has_local_inv(&self) -> bool {
-        !self.refuses_inv && self.pd.device.has_local_inv()
-    }
 }
 
 impl Ep {
@@ -316,9 +214,9 @@ impl MsgEpOps for Ep {
             return Err(post.refuse(refused::not_connected()));
         };
         let resources = inside.get();
-        match resources.endpoint() {
-            Ok(endpoint) => resources.post(endpoint, post, &self.0.conn),
-            Err(why) => Err(post.refuse(why)),
+        match resources.endpoint.as_ref() {
+            Some(endpoint) => resources.post(endpoint, post, &self.0.conn),
+            None => Err(post.refuse(refused::not_connected())),
         }
     }
 
@@ -341,71 +239,4 @@ impl Drop for Ep {
         // If it was never handed out.
         self.0.end();
     }
-}
-
-/// Maximum length of an injected message in bytes. If the driver copies fewer bytes into a request, the
-/// provider maps a copy until the request has completed.
-const INJECT_SIZE: usize = 64;
-
-/// Maximum number of requests in a queue for all devices. A queue has memory for them all the time.
-const QUEUE_MAX: u32 = 1024;
-
-/// Maximum number of segments in a request. A queue has memory for them all the time.
-const SEGMENTS_MAX: u32 = 16;
-
-/// Entries of a queue that a driver reserves, and that draining needs.
-const QUEUE_OWN: u32 = 2;
-
-/// Returns the maximum number of segments in a request.
-fn segments(limits: &Limits) -> usize {
-    num::index(limits.max_segments.min(SEGMENTS_MAX))
-}
-
-/// Returns the limits of endpoints on a device. May sleep.
-///
-/// # Errors
-///
-/// Returns the error of the device's query.
-pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
-    let limits = device.limits();
-    let queue = limits.max_qp_wr.saturating_sub(QUEUE_OWN);
-    // Both queues complete to one.
-    let entries = (limits.max_cqe / 2).saturating_sub(QUEUE_OWN);
-    let queue = num::index(queue.min(entries).min(QUEUE_MAX));
-    let segments = segments(&limits);
-    let shared = match num::index(limits.max_shared_segments) >= segments {
-        true => num::index(limits.max_shared.saturating_sub(QUEUE_OWN)).min(queue),
-        false => 0,
-    };
-    Ok(MsgLimits {
-        local: LocalRules {
-            by_region: true,
-            mapped: match device.is_software() {
-                true => MappedAs::Linear,
-                false => MappedAs::Device,
-            },
-            peer_to_peer: false,
-            segments,
-            pieces: segments,
-            bytes: port::max_message(device)?,
-        },
-        remote_pieces: MAX_REMOTE,
-        atomics: Atomics {
-            // A plain write. It is offered with the others only, so that `KFI_ATOMIC` means all three.
-            write: limits.atomics,
-            add: limits.atomics,
-            compare_swap: limits.atomics,
-        },
-        tx_size: queue,
-        rx_size: queue,
-        shared_size: shared,
-        inject_size: INJECT_SIZE,
-        // iWARP has no immediate data.
-        cq_data_size: match device.connects_freely() {
-            true => size_of::<u32>(),
-            false => 0,
-        },
-        cm_data_size: [MAX_REQUEST_DATA, MAX_ACCEPT_DATA, MAX_REJECT_DATA],
-        bounded: true,
-    })
 }

@@ -10,7 +10,7 @@ use super::{
         LocalRules,
         MAX_INJECT, //
     },
-    Op, //
+    op::Op, //
 };
 use crate::{
     prelude::*,

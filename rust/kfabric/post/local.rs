@@ -7,7 +7,7 @@
 
 mod kunit;
 
-use super::Op;
+use super::op::Op;
 use crate::{
     prelude::*,
     region::{

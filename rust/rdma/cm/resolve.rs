@@ -10,16 +10,16 @@ use super::{
     },
     endpoint::Endpoint,
     id::{
+        Events,
         Id,
         Locked,
         Target, //
     }, //
 };
-use crate::cm::id::Events;
 use crate::{
+    completion::Done,
     device::Device,
-    prelude::*,
-    waiter::Done, //
+    prelude::*, //
 };
 use core::net::IpAddr;
 use rdma_bindings as b;

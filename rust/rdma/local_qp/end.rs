@@ -14,11 +14,9 @@ use super::{
     State, //
 };
 use crate::{
+    completion::Done,
     prelude::*,
-    waiter::{
-        Done,
-        Waiter, //
-    },
+    waiter::Waiter,
     wc::{
         WcStatus,
         WrError, //

@@ -6,8 +6,8 @@
 //! the completion of a later request notifies the owner. In both cases the slot stays in use until
 //! the later request has completed.
 
-use super::Standing;
 use crate::{
+    credits::Credits,
     prelude::*,
     wc::{
         RawCompletion,
@@ -283,6 +283,41 @@ impl Owner {
     /// requirements of [`Outstanding::post`](super::Outstanding::post).
     pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, &End<'_>)) -> Self {
         Self { ended }
+    }
+}
+
+/// The credits of a queue, and the status that broke the queue.
+#[pin_data]
+pub(super) struct Standing {
+    /// A credit for each request, except for the one that drains the queue.
+    #[pin]
+    pub(super) credits: Credits,
+    /// Number of pending unsignaled requests.
+    pub(super) silent: Atomic<usize>,
+    /// The status that broke the queue.
+    pub(super) broken: Atomic<u32>,
+    /// Queue pairs share the queue: a failure of one of them does not break the queue.
+    shared: bool,
+}
+
+impl Standing {
+    /// Creates the credits for `depth` requests.
+    pub(super) fn new(depth: u32, shared: bool) -> impl PinInit<Self> {
+        pin_init!(Self {
+            credits <- Credits::new(depth),
+            silent: Atomic::new(0),
+            broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
+            shared,
+        })
+    }
+
+    /// Marks the queue as broken, and keeps the first status. Any context.
+    pub(super) fn break_by(&self, status: WcStatus) {
+        if self.shared {
+            return;
+        }
+        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
+        self.broken.store(first.as_raw(), Relaxed);
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     Reset, //
 };
 use crate::{
+    completion::Done,
     cq::{
         Cq,
         Entries, //
@@ -24,10 +25,7 @@ use crate::{
     pd::Pd,
     prelude::*,
     srq::Srq,
-    waiter::{
-        Done,
-        Waiter, //
-    },
+    waiter::Waiter,
     wc::WcStatus,
     wr::{
         Receive,

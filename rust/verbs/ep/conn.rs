@@ -6,7 +6,7 @@
 //!
 //! Lock order: the lock of the requests is before those of the driver. No transfer ends under it.
 
-use super::regions::RegStates;
+use super::reg_states::RegStates;
 use crate::refused;
 use kernel::{
     impl_has_work,

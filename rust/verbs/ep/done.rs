@@ -4,7 +4,7 @@
 
 use super::{
     conn::Conn,
-    srx::Sharers, //
+    sharers::Sharers, //
 };
 use crate::rxe;
 use kfabric::{

@@ -18,8 +18,8 @@ use super::{
         QueueKind,
         TransferHandler, //
     },
-    read_sinks::Read,
-    QpResources, //
+    qp_resources::QpResources,
+    read_sinks::Read, //
 };
 use crate::{
     refused,

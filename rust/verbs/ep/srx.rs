@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Shared receive contexts, and the connections of the endpoints that share them.
-//!
-//! The completion queue of a receive identifies its connection.
-//!
-//! Lock order: the lock of [`Sharers`] is a leaf.
+//! Shared receive contexts.
 
 use super::{
-    conn::Conn,
     done::SharedReceiveHandler,
     post::{
         begin,
         receive, //
     },
-    segments, //
+    qp_resources::segments,
+    sharers::Sharers, //
 };
 use crate::{
     link::Link,
@@ -36,7 +32,6 @@ use kfabric::{
 };
 use rdma::{
     srq::Srq,
-    wc::CqId,
     Pd, //
 };
 
@@ -120,48 +115,5 @@ impl Drop for Srx {
     fn drop(&mut self) {
         // If it was never handed out.
         provider::msg_ep::Srx::end(self);
-    }
-}
-
-/// The connections of endpoints that share receives, each with its completion queue.
-#[pin_data]
-pub(super) struct Sharers {
-    #[pin]
-    all: IrqLock<KVec<(CqId, Arc<Conn>)>>,
-}
-
-impl Sharers {
-    /// Creates an empty list. May sleep.
-    pub(super) fn new() -> Result<Arc<Self>> {
-        let sharers = pin_init!(Self {
-            all <- new_irq_lock!(KVec::new(), c"kfi_verbs_sharers"),
-        });
-        Arc::pin_init(sharers, GFP_KERNEL)
-    }
-
-    /// Adds a connection. Any context.
-    pub(super) fn add(&self, at: CqId, conn: Arc<Conn>) -> Result {
-        self.all.with(|all| all.push((at, conn), GFP_ATOMIC))?;
-        Ok(())
-    }
-
-    /// Removes a connection, to which the caller holds a reference. Must be called before its
-    /// completion queue is destroyed. Any context.
-    pub(super) fn remove(&self, conn: &Arc<Conn>) {
-        self.all
-            .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
-    }
-
-    /// Removes a connection without completions. Any context.
-    pub(super) fn forget(&self, at: CqId) {
-        self.all.with(|all| all.retain(|(id, _)| *id != at));
-    }
-
-    /// Returns the connection with this completion queue. Any context.
-    pub(super) fn find(&self, at: CqId) -> Option<Arc<Conn>> {
-        self.all.with(|all| {
-            let found = all.iter().find(|(id, _)| *id == at);
-            found.map(|(_, conn)| conn.clone())
-        })
     }
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completions that are waited for with a bound.
+//!
+//! C header: [`include/linux/completion.h`](srctree/include/linux/completion.h)
+//!
+//! The kernel crate's [`Completion`](kernel::sync::Completion) has no bounded wait.
+
+use crate::prelude::*;
+use kernel::time::msecs_to_jiffies;
+
+/// How long one nap of a longer wait is, in milliseconds.
+///
+/// A waiter checks after each nap whether it still has something to wait for.
+pub(crate) const NAP: u32 = 1000;
+
+/// Something that happens once, and that one task waits for.
+///
+/// # Invariants
+///
+/// The completion is initialized.
+#[pin_data]
+pub(crate) struct Done {
+    #[pin]
+    inner: Opaque<bindings::completion>,
+}
+
+// SAFETY: A completion can be used by any task.
+unsafe impl Send for Done {}
+
+// SAFETY: A completion does its own locking.
+unsafe impl Sync for Done {}
+
+impl Done {
+    /// Initializes it: it has not happened.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            // INVARIANT: This initializes it.
+            inner <- Opaque::ffi_init(|slot| {
+                // SAFETY: The slot is memory for a completion.
+                unsafe { bindings::init_completion(slot) }
+            }),
+        })
+    }
+
+    /// Completes it. Any context. `self` is not used after a waiter has seen this.
+    pub(crate) fn complete(&self) {
+        // SAFETY: `inner` is initialized by the type invariant.
+        unsafe { bindings::complete_all(self.inner.get()) };
+    }
+
+    /// Waits for it, at most one [`NAP`], and returns whether it has happened. Sleeps,
+    /// uninterruptibly.
+    pub(crate) fn nap(&self) -> bool {
+        // SAFETY: `inner` is initialized by the type invariant.
+        unsafe {
+            bindings::wait_for_completion_timeout(self.inner.get(), msecs_to_jiffies(NAP)) > 0
+        }
+    }
+
+    /// Waits for it, however long that takes. Sleeps, uninterruptibly.
+    pub(crate) fn wait(&self) {
+        // SAFETY: `inner` is initialized by the type invariant.
+        unsafe { bindings::wait_for_completion(self.inner.get()) };
+    }
+}
