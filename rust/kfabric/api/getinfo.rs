@@ -44,15 +44,7 @@ use crate::{
         name, //
     }, //
 };
-use kfi_bindings::{
-    kfi_domain_attr,
-    kfi_ep_attr,
-    kfi_rx_attr,
-    kfi_tx_attr,
-    KFI_NUMERICHOST,
-    KFI_PROV_ATTR_ONLY,
-    KFI_SOURCE, //
-};
+use kfi_bindings as c;
 
 /// The arguments of one call, passed on to each provider as they came.
 #[derive(Clone, Copy)]
@@ -80,7 +72,7 @@ impl Query {
             let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
             return Err(refusal.value(u64::from(self.version)));
         }
-        let unknown = self.flags & !(KFI_NUMERICHOST | KFI_PROV_ATTR_ONLY | KFI_SOURCE);
+        let unknown = self.flags & !(c::KFI_NUMERICHOST | c::KFI_PROV_ATTR_ONLY | c::KFI_SOURCE);
         if unknown != 0 {
             return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
         }
@@ -445,7 +437,7 @@ impl<'a> InfoHints<'a> {
     }
 }
 
-fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
+fn add_domain(needs: &mut Needs, attr: &c::kfi_domain_attr) {
     needs.caps |= attr.caps;
     needs.mr_mode = Some(attr.mr_mode);
     needs.mr_key_size = attr.mr_key_size;
@@ -468,7 +460,7 @@ fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
     extras.auth_key = extras.auth_key.max(attr.auth_key_size);
 }
 
-fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
+fn add_ep(needs: &mut Needs, attr: &c::kfi_ep_attr) {
     let extras = &mut needs.extras;
     match attr.type_ {
         kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC => (),
@@ -490,7 +482,7 @@ fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
     }
 }
 
-fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {
+fn add_tx(needs: &mut Needs, attr: &c::kfi_tx_attr) {
     needs.caps |= attr.caps;
     let msg = &mut needs.msg;
     msg.inject_size = attr.inject_size;
@@ -499,7 +491,7 @@ fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {
     msg.rma_iov_limit = attr.rma_iov_limit;
 }
 
-fn add_rx(needs: &mut Needs, attr: &kfi_rx_attr) {
+fn add_rx(needs: &mut Needs, attr: &c::kfi_rx_attr) {
     needs.caps |= attr.caps;
     needs.beyond |= attr.total_buffered_recv != 0;
     needs.msg.rx_size = attr.size;

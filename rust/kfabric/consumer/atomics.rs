@@ -29,14 +29,7 @@ use crate::{
     support::errno::Errno, //
 };
 use core::ptr::null_mut;
-use kfi_bindings::{
-    kfi_datatype_KFI_UINT64 as UINT64,
-    kfi_op,
-    kfi_op_KFI_ATOMIC_READ as READ,
-    kfi_op_KFI_ATOMIC_WRITE as WRITE,
-    kfi_op_KFI_CSWAP as CSWAP,
-    kfi_op_KFI_SUM as SUM, //
-};
+use kfi_bindings as c;
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// Adds `by` to 8 bytes of the peer: `kfi_fetch_atomic()` with `KFI_SUM`. The request gets
@@ -50,7 +43,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// - Others: the errors of [`read`](Self::read). If the peer refuses the access, the transfer
     ///   fails later.
     pub fn fetch_add(&self, result: Request<B, C>, at: Remote, by: u64) -> Posted<B, C> {
-        self.fetch_atomic(result, at, by, SUM)
+        self.fetch_atomic(result, at, by, c::kfi_op_KFI_SUM)
     }
 
     /// Reads 8 bytes of the peer atomically: `kfi_fetch_atomic()` with `KFI_ATOMIC_READ`.
@@ -59,7 +52,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///
     /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn fetch(&self, result: Request<B, C>, at: Remote) -> Posted<B, C> {
-        self.fetch_atomic(result, at, 0, READ)
+        self.fetch_atomic(result, at, 0, c::kfi_op_KFI_ATOMIC_READ)
     }
 
     /// Sets 8 bytes of the peer to `new` if they are `expected`: `kfi_compare_atomic()` with
@@ -95,8 +88,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                         PEER,
                         at.addr,
                         at.key,
-                        UINT64,
-                        CSWAP,
+                        c::kfi_datatype_KFI_UINT64,
+                        c::kfi_op_KFI_CSWAP,
                         context
                     )
                 )
@@ -111,7 +104,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///
     /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn inject_add(&self, at: Remote, by: u64) -> Result<(), Errno> {
-        self.inject_atomic(at, by, SUM)
+        self.inject_atomic(at, by, c::kfi_op_KFI_SUM)
     }
 
     /// Sets 8 bytes of the peer: `kfi_inject_atomic()` with `KFI_ATOMIC_WRITE`. Has no completion
@@ -121,7 +114,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///
     /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn inject_set(&self, at: Remote, value: u64) -> Result<(), Errno> {
-        self.inject_atomic(at, value, WRITE)
+        self.inject_atomic(at, value, c::kfi_op_KFI_ATOMIC_WRITE)
     }
 
     fn fetch_atomic(
@@ -129,7 +122,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         result: Request<B, C>,
         at: Remote,
         operand: u64,
-        op: kfi_op,
+        op: c::kfi_op,
     ) -> Posted<B, C> {
         let operand = &raw const operand;
         self.post(result, Role::Target, |ep, to, context| {
@@ -149,7 +142,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                         PEER,
                         at.addr,
                         at.key,
-                        UINT64,
+                        c::kfi_datatype_KFI_UINT64,
                         op,
                         context
                     )
@@ -158,13 +151,22 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         })
     }
 
-    fn inject_atomic(&self, at: Remote, operand: u64, op: kfi_op) -> Result<(), Errno> {
+    fn inject_atomic(&self, at: Remote, operand: u64, op: c::kfi_op) -> Result<(), Errno> {
         let (ep, operand) = (self.as_raw(), &raw const operand);
         // SAFETY: The endpoint is open. The call copies the operand.
         let posted = unsafe {
             op!(
                 (*ep).atomic,
-                inject(ep, operand.cast(), 1, PEER, at.addr, at.key, UINT64, op)
+                inject(
+                    ep,
+                    operand.cast(),
+                    1,
+                    PEER,
+                    at.addr,
+                    at.key,
+                    c::kfi_datatype_KFI_UINT64,
+                    op
+                )
             )
         }?;
         handle::count(posted).map(|_| ())

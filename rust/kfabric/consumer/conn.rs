@@ -18,13 +18,7 @@ use crate::consumer::handle::{
 };
 use crate::prelude::*;
 use core::mem::offset_of;
-use kfi_bindings::{
-    kfi_eq_cm_entry,
-    kfi_eq_err_entry,
-    KFI_CONNECTED,
-    KFI_CONNREQ,
-    KFI_SHUTDOWN, //
-};
+use kfi_bindings as c;
 
 /// Maximum size of a peer's data in an event, in bytes.
 const DATA: usize = 256;
@@ -39,8 +33,8 @@ struct CmEntry {
 
 // C writes a `struct kfi_eq_cm_entry` to a `CmEntry`.
 const _: () = {
-    assert!(offset_of!(CmEntry, info) == offset_of!(kfi_eq_cm_entry, info));
-    assert!(offset_of!(CmEntry, data) == size_of::<kfi_eq_cm_entry>());
+    assert!(offset_of!(CmEntry, info) == offset_of!(c::kfi_eq_cm_entry, info));
+    assert!(offset_of!(CmEntry, data) == size_of::<c::kfi_eq_cm_entry>());
 };
 
 /// An event of a connection.
@@ -115,13 +109,13 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
         };
         let data = room.data.get(..len).unwrap_or_default();
         return Ok(Some(match (number, NonNull::new(room.info)) {
-            (KFI_CONNREQ, Some(info)) => {
+            (c::KFI_CONNREQ, Some(info)) => {
                 // SAFETY: The reader of the event owns its info.
                 let info = unsafe { InfoList::from_raw(info) };
                 ConnEvent::Request(info, copy(data))
             }
-            (KFI_CONNECTED, _) => ConnEvent::Connected(copy(data)),
-            (KFI_SHUTDOWN, _) => ConnEvent::Shutdown,
+            (c::KFI_CONNECTED, _) => ConnEvent::Connected(copy(data)),
+            (c::KFI_SHUTDOWN, _) => ConnEvent::Shutdown,
             // Nobody writes other events.
             _ => continue,
         }));
@@ -136,7 +130,7 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
 unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
-    let mut entry: kfi_eq_err_entry = pin_init::zeroed();
+    let mut entry: c::kfi_eq_err_entry = pin_init::zeroed();
     // SAFETY: `eq` is open by this function's contract. `entry` is a local.
     let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) };
     match read.and_then(handle::count) {

@@ -25,16 +25,7 @@ use crate::{
     }, //
 };
 use core::mem::offset_of;
-use kfi_bindings::{
-    kfi_comp_handler,
-    kfi_cq_attr,
-    kfi_cq_data_entry,
-    kfi_cq_err_entry,
-    kfi_cq_format_KFI_CQ_FORMAT_DATA as FORMAT_DATA,
-    kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
-    kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
-    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC, //
-};
+use kfi_bindings as c;
 
 /// A completion: a `struct kfi_cq_data_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +44,13 @@ pub struct Completion {
 
 // C writes a `struct kfi_cq_data_entry` to a `Completion`.
 const _: () = {
-    assert!(size_of::<Completion>() == size_of::<kfi_cq_data_entry>());
-    assert!(align_of::<Completion>() == align_of::<kfi_cq_data_entry>());
-    assert!(offset_of!(Completion, context) == offset_of!(kfi_cq_data_entry, op_context));
-    assert!(offset_of!(Completion, flags) == offset_of!(kfi_cq_data_entry, flags));
-    assert!(offset_of!(Completion, len) == offset_of!(kfi_cq_data_entry, len));
-    assert!(offset_of!(Completion, buf) == offset_of!(kfi_cq_data_entry, buf));
-    assert!(offset_of!(Completion, data) == offset_of!(kfi_cq_data_entry, data));
+    assert!(size_of::<Completion>() == size_of::<c::kfi_cq_data_entry>());
+    assert!(align_of::<Completion>() == align_of::<c::kfi_cq_data_entry>());
+    assert!(offset_of!(Completion, context) == offset_of!(c::kfi_cq_data_entry, op_context));
+    assert!(offset_of!(Completion, flags) == offset_of!(c::kfi_cq_data_entry, flags));
+    assert!(offset_of!(Completion, len) == offset_of!(c::kfi_cq_data_entry, len));
+    assert!(offset_of!(Completion, buf) == offset_of!(c::kfi_cq_data_entry, buf));
+    assert!(offset_of!(Completion, data) == offset_of!(c::kfi_cq_data_entry, data));
 };
 
 impl Completion {
@@ -193,7 +184,7 @@ impl Completions<'_> {
 
     /// Reads a failure: `kfi_cq_readerr()`.
     fn failure(&self) -> Result<Option<TransferFailure>, Errno> {
-        let mut entry: kfi_cq_err_entry = pin_init::zeroed();
+        let mut entry: c::kfi_cq_err_entry = pin_init::zeroed();
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*cq).ops, readerr(cq, &mut entry, 0)) }?;
@@ -374,18 +365,22 @@ impl CompletionQueue {
         let _noio = NoIo::enter();
         let handler = handler.map(|handler| Hooked::new(handler, owner));
         let handler = handler.transpose()?;
-        let mut attr = kfi_cq_attr {
+        let mut attr = c::kfi_cq_attr {
             size: wanted.size,
-            format: FORMAT_DATA,
-            wait_obj: if wanted.waits { WAIT_UNSPEC } else { WAIT_NONE },
-            wait_cond: COND_THRESHOLD,
+            format: c::kfi_cq_format_KFI_CQ_FORMAT_DATA,
+            wait_obj: if wanted.waits {
+                c::kfi_wait_obj_KFI_WAIT_UNSPEC
+            } else {
+                c::kfi_wait_obj_KFI_WAIT_NONE
+            },
+            wait_cond: c::kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD,
             ..pin_init::zeroed()
         };
         if let Some(cpu) = wanted.cpu {
             attr.flags = u64::from(kfi_bindings::KFI_AFFINITY);
             attr.signaling_vector = c_int::try_from(cpu).unwrap_or(c_int::MAX);
         }
-        let (call, context): (kfi_comp_handler, _) = match &handler {
+        let (call, context): (c::kfi_comp_handler, _) = match &handler {
             Some(handler) => (Some(call_handler), handler.as_context()),
             None => (None, ptr::null_mut()),
         };

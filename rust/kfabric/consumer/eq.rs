@@ -25,15 +25,7 @@ use crate::{
     }, //
 };
 use core::ops::Deref;
-use kfi_bindings::{
-    kfi_eq_attr,
-    kfi_eq_err_entry,
-    kfi_event_handler,
-    KFI_AV_COMPLETE,
-    KFI_JOIN_COMPLETE,
-    KFI_MR_COMPLETE,
-    KFI_NOTIFY, //
-};
+use kfi_bindings as c;
 
 const ROOM: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 
@@ -133,10 +125,10 @@ impl Event {
     pub(super) fn from_c(number: u32, bytes: &[u8]) -> Result<Self, Errno> {
         // A consumer may have written other data under any number.
         match (number, Entry::from_bytes(bytes)) {
-            (KFI_NOTIFY, Some(entry)) => Ok(Self::Notify(entry)),
-            (KFI_MR_COMPLETE, Some(entry)) => Ok(Self::MrComplete(entry)),
-            (KFI_AV_COMPLETE, Some(entry)) => Ok(Self::AvComplete(entry)),
-            (KFI_JOIN_COMPLETE, Some(entry)) => Ok(Self::JoinComplete(entry)),
+            (c::KFI_NOTIFY, Some(entry)) => Ok(Self::Notify(entry)),
+            (c::KFI_MR_COMPLETE, Some(entry)) => Ok(Self::MrComplete(entry)),
+            (c::KFI_AV_COMPLETE, Some(entry)) => Ok(Self::AvComplete(entry)),
+            (c::KFI_JOIN_COMPLETE, Some(entry)) => Ok(Self::JoinComplete(entry)),
             _ => Ok(Self::Other(number, Bytes::new(bytes)?)),
         }
     }
@@ -144,10 +136,10 @@ impl Event {
     /// Calls `write` with the event's number and bytes.
     pub(super) fn with_c<R>(&self, write: impl FnOnce(u32, &[u8]) -> R) -> R {
         let (number, entry) = match self {
-            Self::Notify(entry) => (KFI_NOTIFY, entry),
-            Self::MrComplete(entry) => (KFI_MR_COMPLETE, entry),
-            Self::AvComplete(entry) => (KFI_AV_COMPLETE, entry),
-            Self::JoinComplete(entry) => (KFI_JOIN_COMPLETE, entry),
+            Self::Notify(entry) => (c::KFI_NOTIFY, entry),
+            Self::MrComplete(entry) => (c::KFI_MR_COMPLETE, entry),
+            Self::AvComplete(entry) => (c::KFI_AV_COMPLETE, entry),
+            Self::JoinComplete(entry) => (c::KFI_JOIN_COMPLETE, entry),
             Self::Other(number, bytes) => return write(*number, bytes),
         };
         write(number, &entry.to_bytes())
@@ -225,7 +217,7 @@ impl Events<'_> {
 
     /// Reads a failure: `kfi_eq_readerr()`.
     fn failure(&self) -> Result<Option<Next>, Errno> {
-        let mut entry: kfi_eq_err_entry = pin_init::zeroed();
+        let mut entry: c::kfi_eq_err_entry = pin_init::zeroed();
         let eq = self.0.as_ptr();
         // SAFETY: `eq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) }?;
@@ -465,7 +457,7 @@ impl EventQueue {
         let _noio = NoIo::enter();
         let handler = handler.map(|handler| Hooked::new(handler, owner));
         let handler = handler.transpose()?;
-        let mut attr = kfi_eq_attr {
+        let mut attr = c::kfi_eq_attr {
             size: wanted.size,
             wait_obj: if wanted.waits {
                 kfi_bindings::kfi_wait_obj_KFI_WAIT_UNSPEC
@@ -479,7 +471,7 @@ impl EventQueue {
             },
             ..pin_init::zeroed()
         };
-        let (call, context): (kfi_event_handler, _) = match &handler {
+        let (call, context): (c::kfi_event_handler, _) = match &handler {
             Some(handler) => (Some(call_handler), handler.as_context()),
             None => (None, ptr::null_mut()),
         };

@@ -30,15 +30,7 @@ use crate::{
     }, //
 };
 use kernel::sync::atomic::Acquire;
-use kfi_bindings::{
-    kfi_mr_map_raw,
-    kfi_mr_raw_attr,
-    kfi_raw_ops,
-    kfi_rma_iov,
-    KFI_GET_RAW_MR,
-    KFI_MAP_RAW_MR,
-    KFI_UNMAP_KEY, //
-};
+use kfi_bindings as c;
 
 /// A memory region: memory that a peer with its key can reach.
 ///
@@ -284,7 +276,7 @@ impl<B: Backing> Mr<B> {
         loop {
             let (mut base, mut size) = (0, room);
             let mut bytes = KVVec::from_elem(0, room, GFP_KERNEL)?;
-            let mut attr = kfi_mr_raw_attr {
+            let mut attr = c::kfi_mr_raw_attr {
                 flags: 0,
                 base_addr: &mut base,
                 raw_key: bytes.as_mut_ptr(),
@@ -292,7 +284,7 @@ impl<B: Backing> Mr<B> {
             };
             let arg = ptr::from_mut(&mut attr).cast();
             // SAFETY: The region is open. `attr` and all pointers in it are valid for the call.
-            match unsafe { handle::control(self.as_raw().cast(), KFI_GET_RAW_MR, arg) } {
+            match unsafe { handle::control(self.as_raw().cast(), c::KFI_GET_RAW_MR, arg) } {
                 Ok(()) if size <= room => {
                     bytes.truncate(size);
                     return Ok(RawKey { base, bytes });
@@ -328,7 +320,7 @@ impl Domain {
     /// - `ENOMEM`.
     pub fn map_raw(self: &Arc<Self>, base: u64, raw_key: &[u8]) -> Result<MappedKey, Errno> {
         let mut key = 0;
-        let mut map = kfi_mr_map_raw {
+        let mut map = c::kfi_mr_map_raw {
             flags: 0,
             base_addr: base,
             // The call only reads it.
@@ -337,7 +329,13 @@ impl Domain {
             key: &mut key,
         };
         // SAFETY: The domain is open. `map` and all pointers in it are valid for the call.
-        unsafe { handle::control(self.fid(), KFI_MAP_RAW_MR, ptr::from_mut(&mut map).cast()) }?;
+        unsafe {
+            handle::control(
+                self.fid(),
+                c::KFI_MAP_RAW_MR,
+                ptr::from_mut(&mut map).cast(),
+            )
+        }?;
         // INVARIANT: The call mapped the key.
         Ok(MappedKey {
             key,
@@ -366,10 +364,10 @@ impl MappedKey {
     /// - `ENOMEM`.
     pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
         let _noio = NoIo::enter();
-        let ops = self.domain.extension(RAW_NAME)?.cast::<kfi_raw_ops>();
+        let ops = self.domain.extension(RAW_NAME)?.cast::<c::kfi_raw_ops>();
         let mut room = 1;
         loop {
-            let mut parts: KVVec<kfi_rma_iov> = KVVec::with_capacity(room, GFP_KERNEL)?;
+            let mut parts: KVVec<c::kfi_rma_iov> = KVVec::with_capacity(room, GFP_KERNEL)?;
             for _ in 0..room {
                 parts.push(pin_init::zeroed(), GFP_KERNEL)?;
             }
@@ -399,7 +397,9 @@ impl MappedKey {
     }
 }
 
-fn pieces<'a>(parts: impl Iterator<Item = &'a kfi_rma_iov>) -> Result<KVVec<RemotePiece>, Errno> {
+fn pieces<'a>(
+    parts: impl Iterator<Item = &'a c::kfi_rma_iov>,
+) -> Result<KVVec<RemotePiece>, Errno> {
     let mut pieces = KVVec::new();
     for part in parts {
         let piece = RemotePiece {
@@ -417,7 +417,7 @@ impl Drop for MappedKey {
         let key = ptr::from_mut(&mut self.key).cast();
         // SAFETY: The domain is open, and the key is mapped by the invariant. `key` points to a
         // field.
-        let unmapped = unsafe { handle::control(self.domain.fid(), KFI_UNMAP_KEY, key) };
+        let unmapped = unsafe { handle::control(self.domain.fid(), c::KFI_UNMAP_KEY, key) };
         if let Err(errno) = unmapped {
             leaked("mapped key", errno);
         }

@@ -24,14 +24,7 @@ use crate::{
     post::MAX_REMOTE,
     prelude::*, //
 };
-use kfi_bindings::{
-    kfi_addr_t,
-    kfi_msg,
-    kfi_msg__bindgen_ty_1 as MsgList,
-    kfi_msg_rma,
-    kfi_msg_rma__bindgen_ty_1 as RmaList,
-    kfi_rma_iov, //
-};
+use kfi_bindings as c;
 
 /// A place in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +45,7 @@ pub(super) const REMOTE_CQ_DATA: u64 = widen_u32(kfi_bindings::KFI_REMOTE_CQ_DAT
 pub(super) const INVALIDATE: u64 = kfi_bindings::KFI_INVALIDATE;
 
 /// The address argument, which connected endpoints ignore.
-pub(super) const PEER: kfi_addr_t = 0;
+pub(super) const PEER: c::kfi_addr_t = 0;
 
 /// The result of posting a request, which the error returns.
 pub(super) type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
@@ -196,9 +189,9 @@ impl RmaAccess {
 }
 
 /// Converts the pieces for C.
-fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
+fn to_c(pieces: &[RemotePiece]) -> Result<[c::kfi_rma_iov; MAX_REMOTE], Errno> {
     let mut list = [const {
-        kfi_rma_iov {
+        c::kfi_rma_iov {
             addr: 0,
             len: 0,
             key: 0,
@@ -208,7 +201,7 @@ fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
         return Err(Errno::EINVAL);
     }
     for (to, from) in list.iter_mut().zip(pieces) {
-        *to = kfi_rma_iov {
+        *to = c::kfi_rma_iov {
             addr: from.base,
             len: usize::try_from(from.len).map_err(|_| Errno::EINVAL)?,
             key: from.key,
@@ -252,9 +245,9 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         self.post(request, access.role(), |ep, at, context| {
             let list = to_c(pieces)?;
             at.with_raw(|(kind, first, desc, iov_count)| {
-                let msg = kfi_msg_rma {
+                let msg = c::kfi_msg_rma {
                     type_: kind,
-                    __bindgen_anon_1: RmaList { msg_iov: first },
+                    __bindgen_anon_1: c::kfi_msg_rma__bindgen_ty_1 { msg_iov: first },
                     desc,
                     iov_count,
                     addr: PEER,
@@ -313,9 +306,9 @@ macro_rules! post_msg {
     ($endpoint:expr, $request:expr, $role:ident, $op:ident($data:expr, $flags:expr)) => {
         $endpoint.post($request, Role::$role, |ep, at, context| {
             at.with_raw(|(kind, first, desc, iov_count)| {
-                let msg = kfi_msg {
+                let msg = c::kfi_msg {
                     type_: kind,
-                    __bindgen_anon_1: MsgList { msg_iov: first },
+                    __bindgen_anon_1: c::kfi_msg__bindgen_ty_1 { msg_iov: first },
                     desc,
                     iov_count,
                     addr: PEER,

@@ -17,13 +17,7 @@ use super::{
 };
 use crate::consumer::error::leaked;
 use crate::prelude::*;
-use kfi_bindings::{
-    KFI_ATOMIC,
-    KFI_READ,
-    KFI_RECV,
-    KFI_REMOTE_WRITE,
-    KFI_SEND, //
-};
+use kfi_bindings as c;
 
 /// A request: memory for a transfer, and a context of the consumer.
 ///
@@ -236,11 +230,11 @@ impl Transfer {
         let is = |flag: u32| done.flags & u64::from(flag) != 0;
         Self {
             kind: match () {
-                () if is(KFI_SEND) => Kind::Send,
-                () if is(KFI_RECV) => Kind::Recv,
-                () if is(KFI_ATOMIC) => Kind::Atomic,
-                () if is(KFI_READ) => Kind::Read,
-                () if is(KFI_REMOTE_WRITE) => Kind::RemoteWrite,
+                () if is(c::KFI_SEND) => Kind::Send,
+                () if is(c::KFI_RECV) => Kind::Recv,
+                () if is(c::KFI_ATOMIC) => Kind::Atomic,
+                () if is(c::KFI_READ) => Kind::Read,
+                () if is(c::KFI_REMOTE_WRITE) => Kind::RemoteWrite,
                 () => Kind::Write,
             },
             len: done.len,

@@ -52,26 +52,7 @@ use crate::{
         table::Table, //
     }, //
 };
-use kfi_bindings::{
-    kfi_addr_t,
-    kfi_comp_handler,
-    kfi_cq_attr,
-    kfi_cq_data_entry,
-    kfi_cq_entry,
-    kfi_cq_err_entry,
-    kfi_cq_format,
-    kfi_cq_format_KFI_CQ_FORMAT_CONTEXT as CONTEXT,
-    kfi_cq_format_KFI_CQ_FORMAT_DATA as DATA,
-    kfi_cq_format_KFI_CQ_FORMAT_MSG as MSG,
-    kfi_cq_format_KFI_CQ_FORMAT_TAGGED as TAGGED,
-    kfi_cq_format_KFI_CQ_FORMAT_UNSPEC as UNSPEC,
-    kfi_cq_msg_entry,
-    kfi_cq_tagged_entry,
-    kfi_cq_wait_cond_KFI_CQ_COND_NONE as COND_NONE,
-    kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
-    kfi_ops_cq,
-    KFI_AFFINITY, //
-};
+use kfi_bindings as c;
 
 /// The class of completion queues.
 static CQ: Class = Class::new(
@@ -168,12 +149,14 @@ impl Format {
     /// # Errors
     ///
     /// - `EINVAL`: the format is unknown.
-    pub(super) fn parse(format: kfi_cq_format) -> Result<Self, Refusal> {
+    pub(super) fn parse(format: c::kfi_cq_format) -> Result<Self, Refusal> {
         match format {
-            CONTEXT => Ok(Self::Context),
-            MSG => Ok(Self::Msg),
-            DATA | UNSPEC => Ok(Self::Data),
-            TAGGED => Ok(Self::Tagged),
+            c::kfi_cq_format_KFI_CQ_FORMAT_CONTEXT => Ok(Self::Context),
+            c::kfi_cq_format_KFI_CQ_FORMAT_MSG => Ok(Self::Msg),
+            c::kfi_cq_format_KFI_CQ_FORMAT_DATA | c::kfi_cq_format_KFI_CQ_FORMAT_UNSPEC => {
+                Ok(Self::Data)
+            }
+            c::kfi_cq_format_KFI_CQ_FORMAT_TAGGED => Ok(Self::Tagged),
             other => {
                 let refusal = Refusal::new(Errno::EINVAL, c"unknown format of completions");
                 Err(refusal.value(u64::from(other)))
@@ -186,7 +169,7 @@ impl Format {
 struct CqBuffer {
     format: Format,
     buf: *mut c_void,
-    addrs: *mut kfi_addr_t,
+    addrs: *mut c::kfi_addr_t,
     count: usize,
 }
 
@@ -200,7 +183,7 @@ impl CqBuffer {
         format: Format,
         buf: *mut c_void,
         count: usize,
-        addrs: *mut kfi_addr_t,
+        addrs: *mut c::kfi_addr_t,
     ) -> Result<Self, Refusal> {
         if buf.is_null() || count == 0 {
             let refusal = Refusal::new(Errno::EINVAL, c"no room for completions");
@@ -227,9 +210,9 @@ impl CqBuffer {
         // addresses.
         unsafe {
             match self.format {
-                Format::Context => self.write(at, kfi_cq_entry { op_context }),
+                Format::Context => self.write(at, c::kfi_cq_entry { op_context }),
                 Format::Msg => {
-                    let entry = kfi_cq_msg_entry {
+                    let entry = c::kfi_cq_msg_entry {
                         op_context,
                         flags,
                         len,
@@ -237,7 +220,7 @@ impl CqBuffer {
                     self.write(at, entry);
                 }
                 Format::Data => {
-                    let entry = kfi_cq_data_entry {
+                    let entry = c::kfi_cq_data_entry {
                         op_context,
                         flags,
                         len,
@@ -247,7 +230,7 @@ impl CqBuffer {
                     self.write(at, entry);
                 }
                 Format::Tagged => {
-                    let entry = kfi_cq_tagged_entry {
+                    let entry = c::kfi_cq_tagged_entry {
                         op_context,
                         flags,
                         len,
@@ -290,8 +273,8 @@ struct CqAttr {
     waits: Option<Waits>,
 }
 
-fn cpu(attr: &kfi_cq_attr) -> Result<Option<u32>, Refusal> {
-    const AFFINITY: u64 = KFI_AFFINITY as u64;
+fn cpu(attr: &c::kfi_cq_attr) -> Result<Option<u32>, Refusal> {
+    const AFFINITY: u64 = c::KFI_AFFINITY as u64;
     match attr.flags {
         0 => Ok(None),
         AFFINITY => match u32::try_from(attr.signaling_vector) {
@@ -302,13 +285,13 @@ fn cpu(attr: &kfi_cq_attr) -> Result<Option<u32>, Refusal> {
     }
 }
 
-fn waits(attr: &kfi_cq_attr) -> Result<Option<Waits>, Refusal> {
+fn waits(attr: &c::kfi_cq_attr) -> Result<Option<Waits>, Refusal> {
     if !can_wait(attr.wait_obj)? {
         return Ok(None);
     }
     match attr.wait_cond {
-        COND_NONE => Ok(Some(Waits::Any)),
-        COND_THRESHOLD => Ok(Some(Waits::Threshold)),
+        c::kfi_cq_wait_cond_KFI_CQ_COND_NONE => Ok(Some(Waits::Any)),
+        c::kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD => Ok(Some(Waits::Threshold)),
         other => {
             let refusal = Refusal::new(Errno::EINVAL, c"unknown condition of waiting");
             Err(refusal.value(u64::from(other)))
@@ -316,7 +299,7 @@ fn waits(attr: &kfi_cq_attr) -> Result<Option<Waits>, Refusal> {
     }
 }
 
-fn parse(attr: &kfi_cq_attr) -> Result<CqAttr, Refusal> {
+fn parse(attr: &c::kfi_cq_attr) -> Result<CqAttr, Refusal> {
     Ok(CqAttr {
         size: queues::size(
             attr.size,
@@ -346,9 +329,9 @@ impl Notify for Handler<kfid_cq> {
 /// - Any thread may call `comp_handler` with the queue and `context`, in any context, until the queue is closed.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut kfid_domain,
-    attr: *mut kfi_cq_attr,
+    attr: *mut c::kfi_cq_attr,
     cq: *mut *mut kfid_cq,
-    comp_handler: kfi_comp_handler,
+    comp_handler: c::kfi_comp_handler,
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes. `attr` is null,
@@ -377,8 +360,8 @@ pub(crate) unsafe extern "C" fn open(
 }
 
 /// The slots of a completion queue.
-static OPS: Table<kfi_ops_cq> = Table(kfi_ops_cq {
-    size: size_of::<kfi_ops_cq>(),
+static OPS: Table<c::kfi_ops_cq> = Table(c::kfi_ops_cq {
+    size: size_of::<c::kfi_ops_cq>(),
     read: Some(read),
     readfrom: Some(readfrom),
     readerr: Some(readerr),
@@ -437,7 +420,7 @@ unsafe extern "C" fn readfrom(
     cq: *mut kfid_cq,
     buf: *mut c_void,
     count: usize,
-    src_addr: *mut kfi_addr_t,
+    src_addr: *mut c::kfi_addr_t,
 ) -> isize {
     // SAFETY: `cq` is an open completion queue of this core.
     let cq = unsafe { CqObject::from_c(cq) };
@@ -480,7 +463,7 @@ unsafe extern "C" fn sreadfrom(
     cq: *mut kfid_cq,
     buf: *mut c_void,
     count: usize,
-    src_addr: *mut kfi_addr_t,
+    src_addr: *mut c::kfi_addr_t,
     cond: *const c_void,
     msecs: c_int,
 ) -> isize {
@@ -510,11 +493,11 @@ unsafe extern "C" fn sreadfrom(
 /// # Safety
 ///
 /// `entry` is valid for reads and writes.
-unsafe fn put_failure(entry: *mut kfi_cq_err_entry, failure: &CqErrEntry) {
+unsafe fn put_failure(entry: *mut c::kfi_cq_err_entry, failure: &CqErrEntry) {
     // SAFETY: `entry` is valid for reads.
     let (room, err_data) = unsafe { ((*entry).err_data_size, (*entry).err_data) };
     let done = &failure.done;
-    let told = kfi_cq_err_entry {
+    let told = c::kfi_cq_err_entry {
         op_context: done.context.as_ptr(),
         flags: done.flags,
         len: done.len,
@@ -541,7 +524,7 @@ unsafe fn put_failure(entry: *mut kfi_cq_err_entry, failure: &CqErrEntry) {
 ///
 /// - `cq` is an open completion queue of this core.
 /// - `buf` is null or valid for reads and writes. Its `err_data` and `err_data_size` are initialized.
-unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut kfi_cq_err_entry, flags: u64) -> isize {
+unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut c::kfi_cq_err_entry, flags: u64) -> isize {
     // SAFETY: `cq` is an open completion queue of this core.
     let cq = unsafe { CqObject::from_c(cq) };
     let read = || {

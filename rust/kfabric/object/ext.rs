@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Extensions of a domain, by `kfi_open_ops()`, and the core's own:
+//! Extensions of a domain, which `kfi_open_ops()` opens. The core's own extensions are:
 //!
 //! - `kfi_batch_ops_v1`: calls for many regions, and closes that do not wait
 //!   ([`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)).
@@ -40,15 +40,7 @@ use crate::{
     }, //
 };
 use kernel::dma::DataDirection;
-use kfi_bindings::{
-    dma_data_direction,
-    kfi_batch_ops,
-    kfi_closing,
-    kfi_dma_ops,
-    kfi_raw_ops,
-    kfi_reserve_ops,
-    kfi_rma_iov, //
-};
+use kfi_bindings as c;
 
 /// Returns the table with this name. The core's tables precede the provider's.
 fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {
@@ -115,8 +107,8 @@ pub(crate) const ALL_OR_NONE: u64 = widen_u32(kfi_bindings::KFI_BATCH_ALL_OR_NON
 
 pub(crate) const BATCH_NAME: &CStr = c_str(kfi_bindings::KFI_BATCH_OPS_1);
 
-pub(crate) static BATCH_OPS: Table<kfi_batch_ops> = Table(kfi_batch_ops {
-    size: size_of::<kfi_batch_ops>(),
+pub(crate) static BATCH_OPS: Table<c::kfi_batch_ops> = Table(c::kfi_batch_ops {
+    size: size_of::<c::kfi_batch_ops>(),
     regattr_many: Some(regattr_many),
     close_many: Some(close_many),
     close_later: Some(close_later),
@@ -197,7 +189,7 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
 ///
 /// - `mr` is null or an open region that no one else uses.
 /// - `closing` is valid, with `done` set, until the core calls `done`.
-unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
+unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut c::kfi_closing) {
     // SAFETY: `mr` is null or open and unused by others. `closing` stays valid until the core calls `done`.
     unsafe { later::close_later(mr, closing) };
 }
@@ -219,8 +211,8 @@ unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
 
 pub(crate) const DMA_NAME: &CStr = crate::support::num::c_str(kfi_bindings::KFI_DMA_OPS_1);
 
-pub(crate) static DMA_OPS: Table<kfi_dma_ops> = Table(kfi_dma_ops {
-    size: size_of::<kfi_dma_ops>(),
+pub(crate) static DMA_OPS: Table<c::kfi_dma_ops> = Table(c::kfi_dma_ops {
+    size: size_of::<c::kfi_dma_ops>(),
     map_sg: Some(map_sg),
     unmap_sg: Some(unmap_sg),
     sync_sg_for_cpu: Some(sync_sg_for_cpu),
@@ -237,7 +229,7 @@ unsafe fn arguments<'a>(
     fid: *mut kfid,
     list: *mut scatterlist,
     entries: c_int,
-    direction: dma_data_direction,
+    direction: c::dma_data_direction,
 ) -> Result<(&'a dyn Dma, RawSgl<'a>, DataDirection), Refusal> {
     // SAFETY: `fid` is null or an object that stays open for `'a`. `list` is null or has `entries` entries.
     let (domain, list) = unsafe {
@@ -255,7 +247,7 @@ unsafe fn arguments<'a>(
         DataDirection::FromDevice,
     ]
     .into_iter()
-    .find(|&known| dma_data_direction::from(known) == direction)
+    .find(|&known| c::dma_data_direction::from(known) == direction)
     .ok_or(Refusal::new(Errno::EINVAL, c"no direction for DMA"))?;
     Ok((dma, list, direction))
 }
@@ -270,7 +262,7 @@ unsafe extern "C" fn map_sg(
     fid: *mut kfid,
     list: *mut scatterlist,
     entries: c_int,
-    direction: dma_data_direction,
+    direction: c::dma_data_direction,
 ) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is null or an open object. `list` is null or has `entries` entries.
@@ -299,7 +291,7 @@ macro_rules! quiet_call {
             fid: *mut kfid,
             list: *mut scatterlist,
             entries: c_int,
-            direction: dma_data_direction,
+            direction: c::dma_data_direction,
         ) {
             let _noio = NoIo::enter();
             // SAFETY: `fid` is null or an open object. `list` is null or has `entries` entries.
@@ -319,8 +311,8 @@ quiet_call!(sync_sg_for_device, sync_for_device);
 
 pub(crate) const RAW_NAME: &CStr = c_str(kfi_bindings::KFI_RAW_OPS_1);
 
-pub(crate) static RAW_OPS: Table<kfi_raw_ops> = Table(kfi_raw_ops {
-    size: size_of::<kfi_raw_ops>(),
+pub(crate) static RAW_OPS: Table<c::kfi_raw_ops> = Table(c::kfi_raw_ops {
+    size: size_of::<c::kfi_raw_ops>(),
     resolve: Some(resolve),
 });
 
@@ -336,7 +328,7 @@ unsafe extern "C" fn resolve(
     key: u64,
     addr: u64,
     len: u64,
-    iov: *mut kfi_rma_iov,
+    iov: *mut c::kfi_rma_iov,
     count: *mut usize,
 ) -> c_int {
     let _noio = NoIo::enter();
@@ -357,7 +349,7 @@ unsafe fn split(
     domain: &DomainObject,
     key: u64,
     (addr, len): (u64, u64),
-    iov: *mut kfi_rma_iov,
+    iov: *mut c::kfi_rma_iov,
     count: *mut usize,
 ) -> Result<(), Refusal> {
     // SAFETY: `count` is null or valid for reads and writes.
@@ -373,7 +365,7 @@ unsafe fn split(
         return Err(refusal.value(widen(*count)));
     }
     for (index, part) in resolved.parts().enumerate() {
-        let part = kfi_rma_iov {
+        let part = c::kfi_rma_iov {
             addr: part.base,
             len: usize::try_from(part.len).map_err(|_| Errno::EINVAL)?,
             key: part.key,
@@ -439,8 +431,8 @@ pub(crate) unsafe fn init() {
 
 pub(crate) const RESERVE_NAME: &CStr = c_str(kfi_bindings::KFI_RESERVE_OPS_1);
 
-pub(crate) static RESERVE_OPS: Table<kfi_reserve_ops> = Table(kfi_reserve_ops {
-    size: size_of::<kfi_reserve_ops>(),
+pub(crate) static RESERVE_OPS: Table<c::kfi_reserve_ops> = Table(c::kfi_reserve_ops {
+    size: size_of::<c::kfi_reserve_ops>(),
     reserve: Some(reserve),
 });
 

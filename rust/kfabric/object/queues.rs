@@ -8,13 +8,7 @@ use kernel::time::{
     msecs_to_jiffies,
     Jiffies, //
 };
-use kfi_bindings::{
-    kfi_wait_obj,
-    kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
-    kfi_wait_obj_KFI_WAIT_QUEUE as WAIT_QUEUE,
-    kfi_wait_obj_KFI_WAIT_SET as WAIT_SET,
-    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC, //
-};
+use kfi_bindings as c;
 
 /// Returns whether the consumer can wait for an object with this wait object. Any context.
 ///
@@ -22,11 +16,11 @@ use kfi_bindings::{
 ///
 /// - `ENOSYS`: the wait object is a wait set.
 /// - `EINVAL`: the wait object is unknown.
-pub(super) fn can_wait(object: kfi_wait_obj) -> Result<bool, Refusal> {
+pub(super) fn can_wait(object: c::kfi_wait_obj) -> Result<bool, Refusal> {
     match object {
-        WAIT_NONE => Ok(false),
-        WAIT_UNSPEC | WAIT_QUEUE => Ok(true),
-        WAIT_SET => Err(Refusal::new(Errno::ENOSYS, c"there are no wait sets")),
+        c::kfi_wait_obj_KFI_WAIT_NONE => Ok(false),
+        c::kfi_wait_obj_KFI_WAIT_UNSPEC | c::kfi_wait_obj_KFI_WAIT_QUEUE => Ok(true),
+        c::kfi_wait_obj_KFI_WAIT_SET => Err(Refusal::new(Errno::ENOSYS, c"there are no wait sets")),
         other => Err(Refusal::new(Errno::EINVAL, c"unknown wait object").value(u64::from(other))),
     }
 }

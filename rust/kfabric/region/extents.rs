@@ -23,25 +23,7 @@ use core::{
     mem::MaybeUninit, //
 };
 use kernel::bindings;
-use kfi_bindings::{
-    kfi_helper_refused,
-    kfi_helper_refused_KFI_REFUSED_ADDRESS as ADDRESS,
-    kfi_helper_refused_KFI_REFUSED_DEVICE_ADDRESS as DEVICE_ADDRESS,
-    kfi_helper_refused_KFI_REFUSED_DEVICE_PRIVATE as DEVICE_PRIVATE,
-    kfi_helper_refused_KFI_REFUSED_FREE as FREE,
-    kfi_helper_refused_KFI_REFUSED_NONE as NONE,
-    kfi_helper_refused_KFI_REFUSED_NO_PAGE as NO_PAGE,
-    kfi_helper_refused_KFI_REFUSED_NULL as NULL,
-    kfi_helper_refused_KFI_REFUSED_OFFLINE as OFFLINE,
-    kfi_helper_refused_KFI_REFUSED_PAGE_POINTER as PAGE_POINTER,
-    kfi_helper_refused_KFI_REFUSED_PEER_TO_PEER as PEER_TO_PEER,
-    kfi_helper_refused_KFI_REFUSED_POISONED as POISONED,
-    kfi_helper_refused_KFI_REFUSED_RESERVED as RESERVED,
-    kfi_helper_refused_KFI_REFUSED_STACK as STACK,
-    kfi_helper_refused_KFI_REFUSED_ZERO as ZERO,
-    kfi_helper_run,
-    kfi_helper_walk, //
-};
+use kfi_bindings as c;
 
 /// Contiguous memory of a region, which may be registered. It is valid as long as the request.
 ///
@@ -51,7 +33,7 @@ use kfi_bindings::{
 /// with the rights of the request.
 #[repr(transparent)]
 pub struct Extent<'a> {
-    pub(crate) raw: kfi_helper_run,
+    pub(crate) raw: c::kfi_helper_run,
     _memory: PhantomData<&'a [u8]>,
 }
 
@@ -82,7 +64,7 @@ impl<'a> Source<'a> {
     /// Returns the memory in the order of the region. A scatterlist whose addresses only the device knows has none.
     #[inline(always)]
     pub(crate) fn extents(&self, memory: PageUse, mapped: MappedAs) -> Extents<'a> {
-        let mut walk = kfi_helper_walk {
+        let mut walk = c::kfi_helper_walk {
             writes: memory.writes,
             peer_to_peer: memory.peer_to_peer,
             physical: mapped == MappedAs::Physical,
@@ -127,7 +109,7 @@ impl<'a> Source<'a> {
         let one = match runs.next_extents(u64::MAX)? {
             // INVARIANT: `one` has these addresses, and the list stays as it is for `'a`.
             [one] => Extent {
-                raw: kfi_helper_run {
+                raw: c::kfi_helper_run {
                     phys: one.phys(),
                     len: one.bytes(),
                 },
@@ -154,7 +136,7 @@ impl<'a> Source<'a> {
 }
 
 /// A walk through no segments.
-const NO_LIST: kfi_helper_walk = kfi_helper_walk {
+const NO_LIST: c::kfi_helper_walk = c::kfi_helper_walk {
     kvecs: ptr::null(),
     bvecs: ptr::null(),
     sgl: ptr::null_mut(),
@@ -166,7 +148,7 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
     peer_to_peer: false,
     physical: false,
     pages: false,
-    refused: NONE,
+    refused: c::kfi_helper_refused_KFI_REFUSED_NONE,
     value: 0,
 };
 
@@ -179,9 +161,9 @@ const MAX_FOUND: u32 = 16;
 ///
 /// `walk` is that of a list that stays as it is for `'a`.
 pub struct Extents<'a> {
-    walk: kfi_helper_walk,
+    walk: c::kfi_helper_walk,
     /// Written where something was found: clearing it would take longer than most regions need.
-    found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
+    found: [MaybeUninit<c::kfi_helper_run>; index(MAX_FOUND)],
     /// Set if the list was taken for one of pages, and is none or has bad memory.
     mistaken: Option<&'a Cell<bool>>,
     _list: PhantomData<&'a Source<'a>>,
@@ -208,7 +190,9 @@ impl<'a> Extents<'a> {
         let count = match self.walk.refused {
             // SAFETY: `walk` has a list that stays as it is, by the type invariant. `found` has
             // space for `MAX_FOUND` entries of the helper's layout.
-            NONE => unsafe { kfi_bindings::kfi_helper_walk(&mut self.walk, found, MAX_FOUND) },
+            c::kfi_helper_refused_KFI_REFUSED_NONE => unsafe {
+                kfi_bindings::kfi_helper_walk(&mut self.walk, found, MAX_FOUND)
+            },
             _ => 0,
         };
         self.check_end(count)?;
@@ -242,7 +226,7 @@ impl<'a> Extents<'a> {
         let count = match self.walk.refused {
             // SAFETY: `walk` has a list that stays as it is, by the type invariant. `room` has
             // space for `max` entries.
-            NONE => unsafe {
+            c::kfi_helper_refused_KFI_REFUSED_NONE => unsafe {
                 kfi_bindings::kfi_helper_walk_entries(&mut self.walk, first, max, max_len, virt)
             },
             _ => 0,
@@ -264,13 +248,13 @@ impl<'a> Extents<'a> {
     #[inline]
     fn refusal(&self) -> Result<(), Refusal> {
         match self.walk.refused {
-            NONE => Ok(()),
+            c::kfi_helper_refused_KFI_REFUSED_NONE => Ok(()),
             refused => Err(self.refused(refused)),
         }
     }
 
     #[cold]
-    fn refused(&self, refused: kfi_helper_refused) -> Refusal {
+    fn refused(&self, refused: c::kfi_helper_refused) -> Refusal {
         if let Some(mistaken) = self.mistaken {
             mistaken.set(true);
             // The core drops this error, counts the list, and walks again.
@@ -291,21 +275,27 @@ pub(crate) struct PageUse {
 }
 
 /// Returns the error for memory that the walk has refused.
-pub(super) fn refusal(refused: kfi_helper_refused) -> Refusal {
+pub(super) fn refusal(refused: c::kfi_helper_refused) -> Refusal {
     let why = match refused {
-        DEVICE_ADDRESS => return Refusal::new(Errno::EINVAL, c"no address of this device"),
-        NULL => c"address is NULL",
-        STACK => c"memory of the caller's stack",
-        ADDRESS => c"no memory that may be registered",
-        PAGE_POINTER => c"no page of this machine",
-        NO_PAGE => c"no memory of this machine",
-        OFFLINE => c"memory that is offline",
-        DEVICE_PRIVATE => c"memory that a device keeps for itself",
-        PEER_TO_PEER => c"memory of a PCI device, which this one can't reach",
-        RESERVED => c"reserved memory, as the kernel image is",
-        ZERO => c"the zero page, to be written to",
-        POISONED => c"memory with a hardware error",
-        FREE => c"a free page or a page table",
+        c::kfi_helper_refused_KFI_REFUSED_DEVICE_ADDRESS => {
+            return Refusal::new(Errno::EINVAL, c"no address of this device")
+        }
+        c::kfi_helper_refused_KFI_REFUSED_NULL => c"address is NULL",
+        c::kfi_helper_refused_KFI_REFUSED_STACK => c"memory of the caller's stack",
+        c::kfi_helper_refused_KFI_REFUSED_ADDRESS => c"no memory that may be registered",
+        c::kfi_helper_refused_KFI_REFUSED_PAGE_POINTER => c"no page of this machine",
+        c::kfi_helper_refused_KFI_REFUSED_NO_PAGE => c"no memory of this machine",
+        c::kfi_helper_refused_KFI_REFUSED_OFFLINE => c"memory that is offline",
+        c::kfi_helper_refused_KFI_REFUSED_DEVICE_PRIVATE => {
+            c"memory that a device keeps for itself"
+        }
+        c::kfi_helper_refused_KFI_REFUSED_PEER_TO_PEER => {
+            c"memory of a PCI device, which this one can't reach"
+        }
+        c::kfi_helper_refused_KFI_REFUSED_RESERVED => c"reserved memory, as the kernel image is",
+        c::kfi_helper_refused_KFI_REFUSED_ZERO => c"the zero page, to be written to",
+        c::kfi_helper_refused_KFI_REFUSED_POISONED => c"memory with a hardware error",
+        c::kfi_helper_refused_KFI_REFUSED_FREE => c"a free page or a page table",
         _ => c"memory that may not be registered",
     };
     Refusal::new(Errno::EFAULT, why)
@@ -317,10 +307,12 @@ mod tests {
 
     #[test]
     fn every_refusal_has_words_of_its_own() {
-        let other = refusal(kfi_helper_refused::MAX);
-        for refused in NULL..=FREE {
+        let other = refusal(c::kfi_helper_refused::MAX);
+        for refused in
+            c::kfi_helper_refused_KFI_REFUSED_NULL..=c::kfi_helper_refused_KFI_REFUSED_FREE
+        {
             assert_ne!(refusal(refused).why(), other.why());
-            for before in NULL..refused {
+            for before in c::kfi_helper_refused_KFI_REFUSED_NULL..refused {
                 assert_ne!(refusal(refused).why(), refusal(before).why());
             }
         }
@@ -330,6 +322,6 @@ mod tests {
     fn no_frame_is_so_large() {
         // SAFETY: Any page frame may be asked about.
         let refused = unsafe { kfi_bindings::kfi_helper_check_page(u64::MAX >> 12, false, false) };
-        assert_eq!(refused, NO_PAGE);
+        assert_eq!(refused, c::kfi_helper_refused_KFI_REFUSED_NO_PAGE);
     }
 }

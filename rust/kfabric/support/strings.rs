@@ -22,37 +22,7 @@ use crate::{
     prelude::*,
     support::errno, //
 };
-use kfi_bindings::{
-    kfi_domain_attr,
-    kfi_ep_attr,
-    kfi_fabric_attr,
-    kfi_rx_attr,
-    kfi_tx_attr,
-    kfi_type,
-    kfi_type_KFI_TYPE_ADDR_FORMAT as ADDR_FORMAT,
-    kfi_type_KFI_TYPE_ATOMIC_OP as ATOMIC_OP,
-    kfi_type_KFI_TYPE_ATOMIC_TYPE as ATOMIC_TYPE,
-    kfi_type_KFI_TYPE_AV_TYPE as AV_TYPE,
-    kfi_type_KFI_TYPE_CAPS as CAPS,
-    kfi_type_KFI_TYPE_CQ_EVENT_FLAGS as CQ_EVENT_FLAGS,
-    kfi_type_KFI_TYPE_DOMAIN_ATTR as DOMAIN_ATTR,
-    kfi_type_KFI_TYPE_EP_ATTR as EP_ATTR,
-    kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,
-    kfi_type_KFI_TYPE_EQ_EVENT as EQ_EVENT,
-    kfi_type_KFI_TYPE_FABRIC_ATTR as FABRIC_ATTR,
-    kfi_type_KFI_TYPE_INFO as INFO,
-    kfi_type_KFI_TYPE_MODE as MODE,
-    kfi_type_KFI_TYPE_MR_MODE as MR_MODE,
-    kfi_type_KFI_TYPE_MSG_ORDER as MSG_ORDER,
-    kfi_type_KFI_TYPE_OP_FLAGS as OP_FLAGS,
-    kfi_type_KFI_TYPE_OP_TYPE as OP_TYPE,
-    kfi_type_KFI_TYPE_PROGRESS as PROGRESS,
-    kfi_type_KFI_TYPE_PROTOCOL as PROTOCOL,
-    kfi_type_KFI_TYPE_RX_ATTR as RX_ATTR,
-    kfi_type_KFI_TYPE_THREADING as THREADING,
-    kfi_type_KFI_TYPE_TX_ATTR as TX_ATTR,
-    kfi_type_KFI_TYPE_VERSION as VERSION, //
-};
+use kfi_bindings as c;
 
 /// Returns the text for the `prov_errno` of an error entry: the provider's text, if the number is
 /// the provider's own; else the text of a number of `kfi_errno.h`, of either sign. The text is
@@ -92,10 +62,13 @@ pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
 /// `data` is null, an error pointer, or points to a valid value of the type that goes with
 /// `datatype`.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_type) -> *mut c_char {
+pub(crate) unsafe extern "C" fn kfi_tostr(
+    data: *const c_void,
+    datatype: c::kfi_type,
+) -> *mut c_char {
     let data = NonNull::new(data.cast_mut()).filter(|data| !Errno::is_in(data.as_ptr()));
     let text = match (datatype, data) {
-        (VERSION, _) => version(),
+        (c::kfi_type_KFI_TYPE_VERSION, _) => version(),
         // SAFETY: `data` is neither null nor an error pointer. So it points to a valid value of the
         // type that goes with `datatype`, with all that it points to.
         (_, Some(data)) => unsafe { value(data, datatype) },
@@ -113,7 +86,7 @@ crate::support::table::declared_in_c!(kfi_strerror, kfi_tostr, kfi_version);
 ///
 /// `data` points to a valid value of the type that goes with `datatype`, with all that it points to
 /// in turn.
-unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
+unsafe fn value(data: NonNull<c_void>, datatype: c::kfi_type) -> Option<Text> {
     let flags = |names| {
         // SAFETY: `flags` is called for types of 64 bits only, and the caller promises that `data`
         // points to one.
@@ -128,31 +101,41 @@ unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
     // that it points to.
     let value = unsafe {
         match datatype {
-            INFO => Value::Fields(Complete::<kfi_info>::from_raw(data)),
-            TX_ATTR => Value::Fields(Complete::<kfi_tx_attr>::from_raw(data)),
-            RX_ATTR => Value::Fields(Complete::<kfi_rx_attr>::from_raw(data)),
-            EP_ATTR => Value::Fields(Complete::<kfi_ep_attr>::from_raw(data)),
-            DOMAIN_ATTR => Value::Fields(Complete::<kfi_domain_attr>::from_raw(data)),
-            FABRIC_ATTR => Value::Fields(Complete::<kfi_fabric_attr>::from_raw(data)),
-            CAPS => flags(text::CAPS),
-            OP_FLAGS => flags(text::OP_FLAGS),
-            MSG_ORDER => flags(text::ORDER),
-            MODE => flags(text::MODE),
-            CQ_EVENT_FLAGS => flags(text::CQ_FLAGS),
-            MR_MODE => {
+            c::kfi_type_KFI_TYPE_INFO => Value::Fields(Complete::<kfi_info>::from_raw(data)),
+            c::kfi_type_KFI_TYPE_TX_ATTR => {
+                Value::Fields(Complete::<c::kfi_tx_attr>::from_raw(data))
+            }
+            c::kfi_type_KFI_TYPE_RX_ATTR => {
+                Value::Fields(Complete::<c::kfi_rx_attr>::from_raw(data))
+            }
+            c::kfi_type_KFI_TYPE_EP_ATTR => {
+                Value::Fields(Complete::<c::kfi_ep_attr>::from_raw(data))
+            }
+            c::kfi_type_KFI_TYPE_DOMAIN_ATTR => {
+                Value::Fields(Complete::<c::kfi_domain_attr>::from_raw(data))
+            }
+            c::kfi_type_KFI_TYPE_FABRIC_ATTR => {
+                Value::Fields(Complete::<c::kfi_fabric_attr>::from_raw(data))
+            }
+            c::kfi_type_KFI_TYPE_CAPS => flags(text::CAPS),
+            c::kfi_type_KFI_TYPE_OP_FLAGS => flags(text::OP_FLAGS),
+            c::kfi_type_KFI_TYPE_MSG_ORDER => flags(text::ORDER),
+            c::kfi_type_KFI_TYPE_MODE => flags(text::MODE),
+            c::kfi_type_KFI_TYPE_CQ_EVENT_FLAGS => flags(text::CQ_FLAGS),
+            c::kfi_type_KFI_TYPE_MR_MODE => {
                 let bits = data.cast::<c_uint>().read();
                 Value::Flags(u64::from(bits), text::MR_MODE)
             }
-            EP_TYPE => choice(text::EP_TYPE),
-            ADDR_FORMAT => choice(text::ADDR_FORMAT),
-            THREADING => choice(text::THREADING),
-            PROGRESS => choice(text::PROGRESS),
-            PROTOCOL => choice(text::PROTOCOL),
-            AV_TYPE => choice(text::AV_TYPE),
-            ATOMIC_TYPE => choice(text::ATOMIC_TYPE),
-            ATOMIC_OP => choice(text::ATOMIC_OP),
-            EQ_EVENT => choice(text::EQ_EVENT),
-            OP_TYPE => choice(text::OP_TYPE),
+            c::kfi_type_KFI_TYPE_EP_TYPE => choice(text::EP_TYPE),
+            c::kfi_type_KFI_TYPE_ADDR_FORMAT => choice(text::ADDR_FORMAT),
+            c::kfi_type_KFI_TYPE_THREADING => choice(text::THREADING),
+            c::kfi_type_KFI_TYPE_PROGRESS => choice(text::PROGRESS),
+            c::kfi_type_KFI_TYPE_PROTOCOL => choice(text::PROTOCOL),
+            c::kfi_type_KFI_TYPE_AV_TYPE => choice(text::AV_TYPE),
+            c::kfi_type_KFI_TYPE_ATOMIC_TYPE => choice(text::ATOMIC_TYPE),
+            c::kfi_type_KFI_TYPE_ATOMIC_OP => choice(text::ATOMIC_OP),
+            c::kfi_type_KFI_TYPE_EQ_EVENT => choice(text::EQ_EVENT),
+            c::kfi_type_KFI_TYPE_OP_TYPE => choice(text::OP_TYPE),
             _ => return None,
         }
     };
@@ -174,16 +157,9 @@ pub const API_VERSION: u32 =
 #[kernel::macros::kunit_tests(kfabric_strings)]
 mod tests {
     use super::*;
-    use kfi_bindings::{
-        kfi_type_KFI_TYPE_CAPS as CAPS,
-        kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,
-        kfi_type_KFI_TYPE_FABRIC_ATTR as FABRIC_ATTR,
-        kfi_type_KFI_TYPE_INFO as INFO,
-        kfi_type_KFI_TYPE_MR_MODE as MR_MODE, //
-    };
 
     /// Does `kfi_tostr()` say this?
-    fn says<T>(value: &T, datatype: kfi_type, expected: &CStr) -> bool {
+    fn says<T>(value: &T, datatype: c::kfi_type, expected: &CStr) -> bool {
         // SAFETY: The tests give the types that go together.
         let text = unsafe { kfi_tostr(ptr::from_ref(value).cast(), datatype) };
         // SAFETY: Null or a string.
@@ -197,35 +173,35 @@ mod tests {
     fn values_have_names() {
         assert!(says(
             &0x1106_u64,
-            CAPS,
+            c::kfi_type_KFI_TYPE_CAPS,
             c"KFI_MSG, KFI_RMA, KFI_READ, KFI_REMOTE_READ"
         ));
         assert!(says(
             &0x18_u32,
-            MR_MODE,
+            c::kfi_type_KFI_TYPE_MR_MODE,
             c"KFI_MR_VIRT_ADDR, KFI_MR_PROV_KEY"
         ));
-        assert!(says(&3_u32, EP_TYPE, c"KFI_EP_RDM"));
-        assert!(says(&0_u64, CAPS, c"0"));
+        assert!(says(&3_u32, c::kfi_type_KFI_TYPE_EP_TYPE, c"KFI_EP_RDM"));
+        assert!(says(&0_u64, c::kfi_type_KFI_TYPE_CAPS, c"0"));
     }
 
     #[test]
     fn unknown_values_stay_numbers() {
         assert!(says(
             &0x8000_0000_0000_0002_u64,
-            CAPS,
+            c::kfi_type_KFI_TYPE_CAPS,
             c"KFI_MSG, 0x8000000000000000"
         ));
-        assert!(says(&77_u32, EP_TYPE, c"0x4d"));
+        assert!(says(&77_u32, c::kfi_type_KFI_TYPE_EP_TYPE, c"0x4d"));
         assert!(!says(&0_u64, 1000, c"0"));
     }
 
     #[test]
     fn null_gives_null() {
         // SAFETY: Null is allowed.
-        assert!(unsafe { kfi_tostr(ptr::null(), CAPS) }.is_null());
+        assert!(unsafe { kfi_tostr(ptr::null(), c::kfi_type_KFI_TYPE_CAPS) }.is_null());
         // SAFETY: Null is allowed, and here it is what the C API wants.
-        let version = unsafe { kfi_tostr(ptr::null(), VERSION) };
+        let version = unsafe { kfi_tostr(ptr::null(), c::kfi_type_KFI_TYPE_VERSION) };
         assert!(!version.is_null());
         // SAFETY: The text is ours.
         unsafe { kernel::bindings::kfree(version.cast()) };
@@ -244,13 +220,13 @@ mod tests {
     prov_version: 1.2
     api_version: 0.0
 ";
-        assert!(says(&attr, FABRIC_ATTR, expected));
+        assert!(says(&attr, c::kfi_type_KFI_TYPE_FABRIC_ATTR, expected));
         let info = kfi_bindings::kfi_info {
             fabric_attr: ptr::from_ref(&attr).cast_mut(),
             ..pin_init::zeroed()
         };
         // SAFETY: `info` is valid with all that it points to.
-        let text = unsafe { value(NonNull::from(&info).cast(), INFO) };
+        let text = unsafe { value(NonNull::from(&info).cast(), c::kfi_type_KFI_TYPE_INFO) };
         let text = text.and_then(|text| text.into_raw());
         assert!(text.is_some());
         if let Some(text) = text {

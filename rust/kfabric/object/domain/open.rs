@@ -75,18 +75,7 @@ use crate::{
     }, //
 };
 use kernel::str::CString;
-use kfi_bindings::{
-    kfi_atomic_attr,
-    kfi_datatype,
-    kfi_domain_attr,
-    kfi_mr_map_raw,
-    kfi_op,
-    kfi_ops_domain,
-    kfi_ops_mr,
-    KFI_COMPARE_ATOMIC,
-    KFI_FETCH_ATOMIC,
-    KFI_REG_MR, //
-};
+use kfi_bindings as c;
 
 /// Returns the requested number, or `limit` if the consumer requests 0.
 ///
@@ -109,7 +98,7 @@ fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
 /// # Safety
 ///
 /// `auth_key` is null or has `auth_key_size` bytes.
-unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
+unsafe fn auth_key(attr: &c::kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
     // SAFETY: `auth_key` is null or has `auth_key_size` bytes.
     let key = unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) }.checked()?;
     let mut copy = KVec::new();
@@ -232,8 +221,8 @@ impl Object for DomainBody {
 }
 
 /// The slots that open objects in a domain.
-pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
-    size: size_of::<kfi_ops_domain>(),
+pub(super) static OPS: Table<c::kfi_ops_domain> = Table(c::kfi_ops_domain {
+    size: size_of::<c::kfi_ops_domain>(),
     av_open: OpsSlot::NOSYS,
     cq_open: Some(cq::open),
     endpoint: Some(ep::open::open),
@@ -246,8 +235,8 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
 });
 
 /// The slots that register memory.
-pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
-    size: size_of::<kfi_ops_mr>(),
+pub(super) static MR: Table<c::kfi_ops_mr> = Table(c::kfi_ops_mr {
+    size: size_of::<c::kfi_ops_mr>(),
     reg: Some(reg),
     regv: Some(regv),
     regbv: Some(regbv),
@@ -275,7 +264,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 impl Binds for DomainBody {
     fn bind(domain: &DomainObject, other: Other<'_>) -> Result<(), Refusal> {
         let eq = other.object::<EqBody>()?;
-        if domain.set_eq(other.bind(domain.parent(), eq, KFI_REG_MR)?) {
+        if domain.set_eq(other.bind(domain.parent(), eq, c::KFI_REG_MR)?) {
             Ok(())
         } else {
             Err(Refusal::new(
@@ -294,9 +283,9 @@ impl Binds for DomainBody {
 /// - `attr` is null or valid for writes.
 pub(super) unsafe extern "C" fn query_atomic(
     domain: *mut kfid_domain,
-    datatype: kfi_datatype,
-    op: kfi_op,
-    attr: *mut kfi_atomic_attr,
+    datatype: c::kfi_datatype,
+    op: c::kfi_op,
+    attr: *mut c::kfi_atomic_attr,
     flags: u64,
 ) -> c_int {
     // SAFETY: `domain` is an open object, and begins with its fid.
@@ -304,8 +293,8 @@ pub(super) unsafe extern "C" fn query_atomic(
     let found = domain.and_then(|domain| {
         let form = match flags {
             0 => AtomicForm::Plain,
-            KFI_FETCH_ATOMIC => AtomicForm::Fetch,
-            KFI_COMPARE_ATOMIC => AtomicForm::Compare,
+            c::KFI_FETCH_ATOMIC => AtomicForm::Fetch,
+            c::KFI_COMPARE_ATOMIC => AtomicForm::Compare,
             _ => return Err(Refusal::new(Errno::EBADFLAGS, c"unknown flag").value(flags)),
         };
         let limits = domain.provider().msg_limits().ok_or(NO_SUCH_CALL)?;
@@ -339,7 +328,7 @@ unsafe fn copy(raw: *const u8, len: usize) -> Result<KVVec<u8>, Refusal> {
 /// - Its `raw_key` is null or has `key_size` bytes.
 pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: `arg` is null or a valid `struct kfi_mr_map_raw`.
-    let map = unsafe { arg.cast::<kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
+    let map = unsafe { arg.cast::<c::kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
     // SAFETY: `map.key` is null or valid for writes.
     let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
     *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);

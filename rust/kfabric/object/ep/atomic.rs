@@ -27,18 +27,11 @@ use crate::{
     },
     support::table::Table, //
 };
-use kfi_bindings::{
-    kfi_addr_t,
-    kfi_datatype,
-    kfi_ioc,
-    kfi_msg_atomic,
-    kfi_op,
-    kfi_ops_atomic, //
-};
+use kfi_bindings as c;
 
 /// The slots for atomic operations.
-pub(super) static ATOMIC: Table<kfi_ops_atomic> = Table(kfi_ops_atomic {
-    size: size_of::<kfi_ops_atomic>(),
+pub(super) static ATOMIC: Table<c::kfi_ops_atomic> = Table(c::kfi_ops_atomic {
+    size: size_of::<c::kfi_ops_atomic>(),
     write: Some(write),
     writev: Some(writev),
     writemsg: Some(writemsg),
@@ -107,7 +100,7 @@ impl Word {
     ///
     /// `list` and `descs` are null or have `count` entries.
     unsafe fn listed(
-        list: *const kfi_ioc,
+        list: *const c::kfi_ioc,
         descs: *mut *mut c_void,
         count: usize,
     ) -> Result<Self, Refusal> {
@@ -138,8 +131,8 @@ impl Word {
 /// The arguments of an atomic operation.
 struct AtomicArgs {
     form: AtomicForm,
-    datatype: kfi_datatype,
-    op: kfi_op,
+    datatype: c::kfi_datatype,
+    op: c::kfi_op,
     operand: Result<Word, Refusal>,
     compare: Result<Word, Refusal>,
     result: Result<Word, Refusal>,
@@ -207,11 +200,11 @@ macro_rules! slots {
             unsafe extern "C" fn $name(
                 ep: *mut kfid_ep,
                 $($arg: $type,)*
-                _peer: kfi_addr_t,
+                _peer: c::kfi_addr_t,
                 address: u64,
                 key: u64,
-                datatype: kfi_datatype,
-                op: kfi_op,
+                datatype: c::kfi_datatype,
+                op: c::kfi_op,
                 context: *mut c_void,
             ) -> isize {
                 // SAFETY: `ep` is an open object, and each list has as many entries as its count says.
@@ -238,7 +231,7 @@ macro_rules! slots {
 slots! {
     write(buf: *const c_void, count: usize, desc: *mut c_void) =
         AtomicForm::Plain, Word::new(buf, count, desc), Word::NONE, Word::NONE;
-    writev(iov: *const kfi_ioc, desc: *mut *mut c_void, count: usize) =
+    writev(iov: *const c::kfi_ioc, desc: *mut *mut c_void, count: usize) =
         AtomicForm::Plain, Word::listed(iov, desc, count), Word::NONE, Word::NONE;
     readwrite(
         buf: *const c_void, count: usize, desc: *mut c_void,
@@ -247,8 +240,8 @@ slots! {
         AtomicForm::Fetch,
         Word::new(buf, count, desc), Word::NONE, Word::new(result, count, result_desc);
     readwritev(
-        iov: *const kfi_ioc, desc: *mut *mut c_void, count: usize,
-        resultv: *mut kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
+        iov: *const c::kfi_ioc, desc: *mut *mut c_void, count: usize,
+        resultv: *mut c::kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
     ) =
         AtomicForm::Fetch,
         Word::listed(iov, desc, count),
@@ -264,9 +257,9 @@ slots! {
         Word::new(compare, count, compare_desc),
         Word::new(result, count, result_desc);
     compwritev(
-        iov: *const kfi_ioc, desc: *mut *mut c_void, count: usize,
-        comparev: *const kfi_ioc, compare_desc: *mut *mut c_void, compare_count: usize,
-        resultv: *mut kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
+        iov: *const c::kfi_ioc, desc: *mut *mut c_void, count: usize,
+        comparev: *const c::kfi_ioc, compare_desc: *mut *mut c_void, compare_count: usize,
+        resultv: *mut c::kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
     ) =
         AtomicForm::Compare,
         Word::listed(iov, desc, count),
@@ -283,11 +276,11 @@ unsafe extern "C" fn inject(
     ep: *mut kfid_ep,
     buf: *const c_void,
     count: usize,
-    _peer: kfi_addr_t,
+    _peer: c::kfi_addr_t,
     address: u64,
     key: u64,
-    datatype: kfi_datatype,
-    op: kfi_op,
+    datatype: c::kfi_datatype,
+    op: c::kfi_op,
 ) -> isize {
     let args = AtomicArgs {
         form: AtomicForm::Plain,
@@ -314,7 +307,7 @@ unsafe extern "C" fn inject(
 /// - Lists in `msg` are null or have as many entries as `msg` says.
 unsafe fn post_msg(
     ep: *mut kfid_ep,
-    msg: *const kfi_msg_atomic,
+    msg: *const c::kfi_msg_atomic,
     flags: u64,
     form: AtomicForm,
     compare: Result<Word, Refusal>,
@@ -352,7 +345,11 @@ unsafe fn post_msg(
 ///
 /// - `ep` is an open object.
 /// - `msg` is null or valid for the call, and its lists have as many entries as it says.
-unsafe extern "C" fn writemsg(ep: *mut kfid_ep, msg: *const kfi_msg_atomic, flags: u64) -> isize {
+unsafe extern "C" fn writemsg(
+    ep: *mut kfid_ep,
+    msg: *const c::kfi_msg_atomic,
+    flags: u64,
+) -> isize {
     // SAFETY: `ep` is an open object; `msg` is null or valid for the call with its lists.
     unsafe { post_msg(ep, msg, flags, AtomicForm::Plain, Word::NONE, Word::NONE) }
 }
@@ -366,8 +363,8 @@ unsafe extern "C" fn writemsg(ep: *mut kfid_ep, msg: *const kfi_msg_atomic, flag
 /// - `resultv` and `result_desc` are null or have `result_count` entries.
 unsafe extern "C" fn readwritemsg(
     ep: *mut kfid_ep,
-    msg: *const kfi_msg_atomic,
-    resultv: *mut kfi_ioc,
+    msg: *const c::kfi_msg_atomic,
+    resultv: *mut c::kfi_ioc,
     result_desc: *mut *mut c_void,
     result_count: usize,
     flags: u64,
@@ -388,11 +385,11 @@ unsafe extern "C" fn readwritemsg(
 /// - `resultv` and `result_desc` are null or have `result_count` entries.
 unsafe extern "C" fn compwritemsg(
     ep: *mut kfid_ep,
-    msg: *const kfi_msg_atomic,
-    comparev: *const kfi_ioc,
+    msg: *const c::kfi_msg_atomic,
+    comparev: *const c::kfi_ioc,
     compare_desc: *mut *mut c_void,
     compare_count: usize,
-    resultv: *mut kfi_ioc,
+    resultv: *mut c::kfi_ioc,
     result_desc: *mut *mut c_void,
     result_count: usize,
     flags: u64,
@@ -417,8 +414,8 @@ macro_rules! valid_slots {
             /// - `count` is null or valid for writes.
             unsafe extern "C" fn $name(
                 ep: *mut kfid_ep,
-                datatype: kfi_datatype,
-                op: kfi_op,
+                datatype: c::kfi_datatype,
+                op: c::kfi_op,
                 count: *mut usize,
             ) -> c_int {
                 // SAFETY: `ep` is open for the call, and a `kfid_ep` begins with its fid.

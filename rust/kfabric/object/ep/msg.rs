@@ -37,13 +37,7 @@ use kernel::sync::{
     },
     MutexGuard, //
 };
-use kfi_bindings::{
-    KFI_CONNECTED,
-    KFI_OPT_CONNECT_TIMEOUT,
-    KFI_OPT_RNR_DELAY,
-    KFI_OPT_STALL_TIMEOUT,
-    KFI_SHUTDOWN, //
-};
+use kfi_bindings as c;
 
 /// The default flags of transfers.
 #[derive(Clone, Copy)]
@@ -268,7 +262,7 @@ impl ConnHandler for Connection {
             .change(EpPhase::Connected, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
             self.writer
-                .connection(KFI_CONNECTED, InfoChain::none(), data);
+                .connection(c::KFI_CONNECTED, InfoChain::none(), data);
         }
     }
 
@@ -279,7 +273,10 @@ impl ConnHandler for Connection {
             .change(EpPhase::Down, |phase| phase != EpPhase::Down);
         self.ties.go_down();
         match was {
-            Ok(EpPhase::Connected) => self.writer.connection(KFI_SHUTDOWN, InfoChain::none(), &[]),
+            Ok(EpPhase::Connected) => {
+                self.writer
+                    .connection(c::KFI_SHUTDOWN, InfoChain::none(), &[])
+            }
             // The connection has ended before the consumer got KFI_CONNECTED.
             Ok(EpPhase::Connecting) => {
                 let errno = Errno::ECONNRESET;
@@ -359,9 +356,9 @@ impl EpOptions {
         // Milliseconds that fit into jiffies at every HZ.
         const MS_MAX: u32 = 1_000_000_000;
         match name {
-            KFI_OPT_CONNECT_TIMEOUT => Some((&self.connect, 1..=MS_MAX)),
-            KFI_OPT_STALL_TIMEOUT => Some((&self.stall, 0..=MS_MAX)),
-            KFI_OPT_RNR_DELAY => Some((&self.rnr_delay, 1..=655_360)),
+            c::KFI_OPT_CONNECT_TIMEOUT => Some((&self.connect, 1..=MS_MAX)),
+            c::KFI_OPT_STALL_TIMEOUT => Some((&self.stall, 0..=MS_MAX)),
+            c::KFI_OPT_RNR_DELAY => Some((&self.rnr_delay, 1..=655_360)),
             _ => None,
         }
     }

@@ -23,21 +23,11 @@ use crate::{
         table::Table, //
     }, //
 };
-use kfi_bindings::{
-    kfi_addr_t,
-    kfi_iov_type,
-    kfi_iov_type_KFI_BVEC as BVEC,
-    kfi_iov_type_KFI_KVEC as KVEC,
-    kfi_iov_type_KFI_SGL as SGL,
-    kfi_msg,
-    kfi_msg_rma,
-    kfi_ops_msg,
-    kfi_ops_rma, //
-};
+use kfi_bindings as c;
 
 /// The slots for messages.
-pub(super) static MSG: Table<kfi_ops_msg> = Table(kfi_ops_msg {
-    size: size_of::<kfi_ops_msg>(),
+pub(super) static MSG: Table<c::kfi_ops_msg> = Table(c::kfi_ops_msg {
+    size: size_of::<c::kfi_ops_msg>(),
     recv: Some(msg::buffer::<ReceiveKind, _>),
     recvv: Some(msg::list::<ReceiveKind, _>),
     recvbv: Some(msg::list::<ReceiveKind, _>),
@@ -54,8 +44,8 @@ pub(super) static MSG: Table<kfi_ops_msg> = Table(kfi_ops_msg {
 });
 
 /// The slots for RMA.
-pub(super) static RMA: Table<kfi_ops_rma> = Table(kfi_ops_rma {
-    size: size_of::<kfi_ops_rma>(),
+pub(super) static RMA: Table<c::kfi_ops_rma> = Table(c::kfi_ops_rma {
+    size: size_of::<c::kfi_ops_rma>(),
     read: Some(rma::buffer::<ReadKind, _>),
     readv: Some(rma::list::<ReadKind, _>),
     readbv: Some(rma::list::<ReadKind, _>),
@@ -83,7 +73,7 @@ trait BufferPointer {
 
 /// A type of the entries of a list.
 trait ListEntry: Sized {
-    const TYPE: kfi_iov_type;
+    const TYPE: c::kfi_iov_type;
 }
 
 macro_rules! implement {
@@ -104,9 +94,9 @@ implement! {
     ReceiveKind: TypedKind, KIND: TransferKind = TransferKind::Receive;
     ReadKind: TypedKind, KIND: TransferKind = TransferKind::Read;
     WriteKind: TypedKind, KIND: TransferKind = TransferKind::Write;
-    kvec: ListEntry, TYPE: kfi_iov_type = KVEC;
-    bio_vec: ListEntry, TYPE: kfi_iov_type = BVEC;
-    scatterlist: ListEntry, TYPE: kfi_iov_type = SGL;
+    kvec: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_KVEC;
+    bio_vec: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_BVEC;
+    scatterlist: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_SGL;
 }
 
 impl BufferPointer for *mut c_void {
@@ -138,7 +128,7 @@ macro_rules! slots {
             buf: P,
             len: usize,
             desc: *mut c_void,
-            _peer: kfi_addr_t,
+            _peer: c::kfi_addr_t,
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
@@ -165,7 +155,7 @@ macro_rules! slots {
             list: *const E,
             descs: *mut *mut c_void,
             count: usize,
-            _peer: kfi_addr_t,
+            _peer: c::kfi_addr_t,
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
@@ -192,7 +182,7 @@ macro_rules! slots {
             ep: *mut kfid_ep,
             buf: *const c_void,
             len: usize,
-            _peer: kfi_addr_t,
+            _peer: c::kfi_addr_t,
             $($arg: u64,)*
         ) -> isize {
             let kvec = buf.kvec(len);
@@ -218,7 +208,7 @@ macro_rules! slots {
             len: usize,
             desc: *mut c_void,
             data: u64,
-            _peer: kfi_addr_t,
+            _peer: c::kfi_addr_t,
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
@@ -245,7 +235,7 @@ macro_rules! slots {
             buf: *const c_void,
             len: usize,
             data: u64,
-            _peer: kfi_addr_t,
+            _peer: c::kfi_addr_t,
             $($arg: u64,)*
         ) -> isize {
             let kvec = buf.kvec(len);
@@ -300,7 +290,7 @@ macro_rules! args_of {
 /// - Lists in `msg` are null or have as many entries as `msg` says.
 unsafe extern "C" fn by_msg<T: TypedKind>(
     ep: *mut kfid_ep,
-    msg: *const kfi_msg,
+    msg: *const c::kfi_msg,
     flags: u64,
 ) -> isize {
     // SAFETY: `msg` is null, an error pointer, or valid for the call.
@@ -321,7 +311,7 @@ unsafe extern "C" fn by_msg<T: TypedKind>(
 /// # Safety
 ///
 /// `rma_iov` is null or has `rma_iov_count` entries for the lifetime of `msg`.
-unsafe fn remote_of(msg: &kfi_msg_rma) -> Result<RemoteArg<'_>, Refusal> {
+unsafe fn remote_of(msg: &c::kfi_msg_rma) -> Result<RemoteArg<'_>, Refusal> {
     if msg.rma_iov_count == 0 || msg.rma_iov_count > MAX_REMOTE {
         let refusal = Refusal::new(Errno::EINVAL, c"no rma_iov, or more than rma_iov_limit");
         return Err(refusal.value(widen(msg.rma_iov_count)));
@@ -343,7 +333,7 @@ unsafe fn remote_of(msg: &kfi_msg_rma) -> Result<RemoteArg<'_>, Refusal> {
 /// - Lists in `msg` are null or have as many entries as `msg` says.
 unsafe extern "C" fn by_msg_rma<T: TypedKind>(
     ep: *mut kfid_ep,
-    msg: *const kfi_msg_rma,
+    msg: *const c::kfi_msg_rma,
     flags: u64,
 ) -> isize {
     // SAFETY: `msg` is null, an error pointer, or valid for the call.

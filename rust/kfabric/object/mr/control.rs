@@ -31,18 +31,10 @@ use crate::{
     support::refusal::no_flags, //
 };
 use core::ptr::without_provenance_mut;
-use kfi_bindings::{
-    kfi_iov_type_KFI_KVEC as KVEC,
-    kfi_mr_modify,
-    kfi_mr_raw_attr,
-    KFI_ENABLE,
-    KFI_GET_RAW_MR,
-    KFI_MORE,
-    KFI_REFRESH, //
-};
+use kfi_bindings as c;
 
 /// More requests follow on the endpoint.
-const MORE: u64 = widen_u32(KFI_MORE);
+const MORE: u64 = widen_u32(c::KFI_MORE);
 
 /// Implements `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. May
 /// sleep as the provider's [`MrOps::enable`](crate::provider::MrOps::enable) does. It doesn't if an event
@@ -83,15 +75,15 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     // SAFETY: C calls this on an open object.
     let done = unsafe { MrObject::from_fid(fid) }.and_then(|mr| match u32::try_from(command) {
         // SAFETY: `fid` is an open region. `arg` is null or points to the flags of the command.
-        Ok(KFI_ENABLE) => unsafe { enable(fid, arg.cast()) },
+        Ok(c::KFI_ENABLE) => unsafe { enable(fid, arg.cast()) },
         // SAFETY: As the C API demands, the argument is null or valid.
-        Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
+        Ok(c::KFI_REFRESH) => match unsafe { arg.cast::<c::kfi_mr_modify>().as_ref() } {
             // SAFETY: As the C API demands, its list is null or valid.
             Some(modify) => unsafe { refresh(mr, modify) }.map(|()| 0),
             None => Err(Refusal::new(Errno::EINVAL, c"command without its argument")),
         },
         // SAFETY: As the C API demands, `arg` is null or valid, and so are the pointers in it.
-        Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) }.map(|()| 0),
+        Ok(c::KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) }.map(|()| 0),
         _ => Err(Refusal::new(
             Errno::ENOSYS,
             c"no such command on a memory region",
@@ -105,7 +97,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 /// # Safety
 ///
 /// As the C API demands: the list of `modify` is null or has `iov_count` entries.
-unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
+unsafe fn refresh(mr: &MrObject, modify: &c::kfi_mr_modify) -> Result<(), Refusal> {
     let limits = &mr.parent().mr_limits;
     limits.refresh?;
     let mut held = mr.hold_enabled()?;
@@ -124,7 +116,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(modify.flags));
     }
     let attr = &modify.attr;
-    if attr.type_ != KVEC {
+    if attr.type_ != c::kfi_iov_type_KFI_KVEC {
         let refusal = Refusal::new(Errno::EINVAL, c"parts are not named by kvecs");
         return Err(refusal.value(u64::from(attr.type_)));
     }
@@ -181,7 +173,7 @@ impl RawAttr<'_> {
     /// or valid, until this is dropped.
     unsafe fn from_raw(arg: *mut c_void) -> Result<Self, Refusal> {
         // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`, as the caller promises.
-        let attr = unsafe { arg.cast::<kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
+        let attr = unsafe { arg.cast::<c::kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
         no_flags(attr.flags)?;
         // SAFETY: The pointers in `attr` are null or valid until this is dropped, as the caller
         // promises.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of runs: random lists, beside what is found page by page.
-//! Unit tests of scatterlists that can be handed on.
+//! Unit tests of extents, compared with a search page by page, and of scatterlists that can be passed
+//! on.
 
 use super::*;
 use crate::region::access::Access;
@@ -74,7 +74,7 @@ fn page_by_page(
             // SAFETY: Any page frame may be asked about.
             let refused = unsafe { kfi_bindings::kfi_helper_check_page(frame, false, false) };
             match refused {
-                NONE => Ok(frame),
+                c::kfi_helper_refused_KFI_REFUSED_NONE => Ok(frame),
                 _ => Err(refusal(refused).at(index).value(at)),
             }
         });
