@@ -169,7 +169,7 @@ impl<L: DmaList> EndpointMr<L> {
 
     /// Returns the result of lending the region. With a fence that trusts a peer's invalidation,
     /// the region may be free by one. Sleeps until all its requests have ended, unless it
-    /// [is settled](Self::is_settled). If need be, the caller must end their queue pair.
+    /// [is settled](Self::is_settled), and while a region is deregistered that the device did not register. If need be, the caller must end their queue pair.
     pub fn settle(self, fence: Fence) -> Settled<L> {
         let fate = self.fate.clone();
         let mut this = ManuallyDrop::new(self);

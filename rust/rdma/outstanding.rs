@@ -132,6 +132,7 @@ impl Outstanding {
     ///
     /// - `ENOTCONN`: the queue is broken.
     /// - `EAGAIN`: the queue is full.
+    /// - `EBUSY`: the queue has no slots.
     ///
     /// # Safety
     ///
@@ -150,7 +151,11 @@ impl Outstanding {
     }
 
     /// Returns the slot and the credit of a request that was not posted. Any context.
-    pub(crate) fn put_back(&self, slot: &Slot) {
+    ///
+    /// # Safety
+    ///
+    /// `slot` must come from [`take_slot`](Self::take_slot) of `self`. Its request must not have been posted.
+    pub(crate) unsafe fn put_back(&self, slot: &Slot) {
         slot.free();
         self.standing.credits.give_back(1);
     }
@@ -243,7 +248,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// `cqe` must have come from a slot of a valid queue, and its request not be posted.
+    /// `cqe` must be of a slot of a valid queue. Its request must not have been posted.
     pub(crate) unsafe fn refuse(cqe: *mut rdma_bindings::ib_cqe, error: Error) {
         // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
@@ -255,8 +260,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// `cqe` must have come from a slot of a queue that is there, and its owner not
-    /// have been told.
+    /// `cqe` must be of a slot of a valid queue. Its owner must not have been notified.
     pub(crate) unsafe fn silence(cqe: *mut rdma_bindings::ib_cqe) {
         // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.silence();
@@ -267,8 +271,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// - Both must have come from slots of one queue, which is there; neither owner
-    ///   have been told.
+    /// - Both must be of slots of one valid queue. Neither owner must have been notified.
     /// - The one with `cqe` is posted behind the other, which is silent, and ends with no third one.
     pub(crate) unsafe fn follow(
         cqe: *mut rdma_bindings::ib_cqe,

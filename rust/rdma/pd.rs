@@ -35,8 +35,7 @@ use kernel::time::{
 /// ```
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
-    /// The device.
-    pub device: ARef<Device>,
+    pub(crate) device: ARef<Device>,
     /// The key for memory that is mapped for the device, for local access only.
     pub(crate) local_key: u32,
     ours: Ours,
@@ -67,6 +66,11 @@ impl Pd {
         };
         // Freed again if this fails.
         Ok(Arc::new(pd, GFP_KERNEL)?)
+    }
+
+    /// Returns the device.
+    pub fn device(&self) -> &ARef<Device> {
+        &self.device
     }
 
     /// Returns the raw pointer. C code may create objects on the domain.

@@ -173,7 +173,7 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
 /// - If `post` succeeds, the request with the `cqe` must be posted, or [refused](Outstanding::refuse). Its
 ///   completion must end before `queue` is freed.
 /// - If `post` fails, no completion may refer to the `cqe`.
-/// - `post` may use the request until it is posted.
+/// - `post` must not use the request after it has posted the request.
 pub(crate) unsafe fn post<W, F, T>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
@@ -189,8 +189,10 @@ pub(crate) unsafe fn post<W, F, T>(
     };
     // SAFETY: `owner` is a member of the box, which `Request::ended` frees when it is notified.
     let slot = unsafe { queue.take_slot(owner) };
-    let posted =
-        slot.and_then(|slot| post(wr, slot.cqe.get()).inspect_err(|_| queue.put_back(slot)));
+    let posted = slot.and_then(|slot| {
+        // SAFETY: `queue` has just given the slot. After an error the request was not posted.
+        post(wr, slot.cqe.get()).inspect_err(|_| unsafe { queue.put_back(slot) })
+    });
     posted.map_err(|error| {
         // SAFETY: The request was not posted, so `Request::ended` does not free the box.
         let request = unsafe { KBox::from_raw(request) };
@@ -219,7 +221,7 @@ impl Endpoint {
         let send = |wr: *mut WorkRequest<K>, cqe| {
             // SAFETY: `wr` is valid until it is posted, by the contract of `post`. `qp` is valid as long as
             // `self`. The box owns the memory of the request.
-            unsafe { (*wr).post(qp.as_ptr(), cqe, *inline) }
+            unsafe { WorkRequest::post(wr, qp.as_ptr(), cqe, *inline) }
         };
         // SAFETY: `self` frees `sends` after the completions of its queue pair.
         unsafe { post(sends, request, send) }
@@ -333,7 +335,7 @@ mod tests {
         let qp = fake.as_raw();
         // SAFETY: `wr` is valid until it is posted. The fake queue pair is valid, completes nothing by
         // itself, and the test keeps `queue`.
-        unsafe { post(queue, request, |wr, cqe| (*wr).post(qp, cqe, 0)) }
+        unsafe { post(queue, request, |wr, cqe| WorkRequest::post(wr, qp, cqe, 0)) }
     }
 
     /// Completes the last posted request.
@@ -457,8 +459,11 @@ mod tests {
             let credit = queue.credits().try_take().ok_or(EAGAIN)?;
             let qp = fake.as_raw();
             // SAFETY: The fake queue pair is valid, the request refers to nothing, and the waiter waits.
-            let posted =
-                unsafe { waiter.post(&credit, |cqe| WorkRequest::empty().post(qp, cqe, 0)) };
+            let posted = unsafe {
+                waiter.post(&credit, |cqe| {
+                    WorkRequest::post(&mut WorkRequest::empty(), qp, cqe, 0)
+                })
+            };
             assert!(posted.is_ok());
             credit.keep();
         }

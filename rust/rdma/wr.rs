@@ -294,19 +294,21 @@ impl<K> WorkRequest<K> {
     ///
     /// # Safety
     ///
+    /// - `this` must be valid, and no other task may use it, until the request is posted.
     /// - `qp` must be valid until the request has completed or the queue pair has been destroyed.
     ///   Until then, the region and the memory of the request must stay valid.
-    /// - `cqe` must stay valid as long, and until its callback has returned.
+    /// - `cqe` must stay valid until then, and until its callback has returned.
     pub(crate) unsafe fn post(
-        &mut self,
+        this: *mut Self,
         qp: *mut b::ib_qp,
         cqe: *mut b::ib_cqe,
         inline: u32,
     ) -> Result {
-        let filled = self.fill(cqe, inline)?;
         // The driver gets a copy. The request can complete, and be freed, before the driver has returned: rxe
-        // reads `next` last.
-        // SAFETY: `filled` points to the structure in `self`.
+        // reads `next` last. So no reference to the request may exist then.
+        // SAFETY: `this` is valid, and nobody else uses it, until the request is posted below.
+        let filled = unsafe { (*this).fill(cqe, inline) }?;
+        // SAFETY: `filled` points to the structure in `this`.
         let mut copy = SendWr(unsafe { filled.read() });
         // SAFETY: `qp`, `cqe` and the memory of the request are valid by the function's contract. The driver
         // does not use the structure after the call.

@@ -199,7 +199,7 @@ impl provider::DomainOps for Domain {
 impl Dma for Domain {
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
         let inside = self.link().gate.enter().ok_or(refused::gone())?;
-        let device = &inside.get().pd.device;
+        let device = inside.get().pd.device();
         // SAFETY: `list` has `entries()` entries by the invariant of `RawSgl`; by the contract of
         // `struct kfi_dma_ops` the consumer unmaps it before it or its memory goes.
         unsafe { dma::map_sg(device, list.as_ptr(), entries(&list), direction) }

@@ -79,7 +79,7 @@ impl Ep {
         let work = work::queues().ok_or(refused::gone())?;
         let (resources, pd) = (inside.get(), &inside.get().pd);
         let by_peer = match resources.lends {
-            true => ByPeer::watch(&pd.device, &resources.sharing),
+            true => ByPeer::watch(pd.device(), &resources.sharing),
             false => None,
         };
         resources.sharing.add_qp();
@@ -100,7 +100,7 @@ impl Ep {
         // It would stay when its own device goes, whose removal waits for it.
         if answers
             .as_ref()
-            .is_some_and(|request| !request.device().is_same(&pd.device))
+            .is_some_and(|request| !request.device().is_same(pd.device()))
         {
             let why = c"the request came by another device";
             return Err(Refusal::new(Errno::EINVAL, why));

@@ -46,8 +46,8 @@ pub(crate) type ResourcesGate = Gate<Pin<KBox<Resources>>, PerCpu>;
 /// An open domain and its device.
 #[pin_data]
 pub(crate) struct Link {
-    #[pin]
     /// The gate for all uses of the device.
+    #[pin]
     pub(crate) gate: ResourcesGate,
     /// All that is open in the domain.
     children: Arc<ChildList>,
@@ -304,7 +304,7 @@ impl Link {
     }
 
     fn warn_of_users(&self, resources: &Resources) {
-        let device = &resources.pd.device;
+        let device = resources.pd.device();
         let users = resources.pd.foreign_users();
         pr_warn!(
             "{}: removal waits for {users} objects that others have on a protection domain\n",

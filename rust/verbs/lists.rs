@@ -2,7 +2,8 @@
 
 //! Mapping of a request's memory to one list for each device region.
 //!
-//! Both sides name the promise that memory and lists are valid; here one becomes the other.
+//! The types of `kfabric` and of `rdma` both promise that memory and lists are valid. This file turns
+//! one promise into the other.
 
 use crate::{
     refused,
@@ -107,8 +108,8 @@ fn mapped<'a>(
     request: &MrRequest<'a>,
 ) -> Result<Option<BorrowedSg<'a>>, Refusal> {
     match request.source() {
-        Source::Sgl(list) if !resources.pd.device.is_software() => {
-            borrow(&resources.pd.device, list).map(Some)
+        Source::Sgl(list) if !resources.pd.device().is_software() => {
+            borrow(resources.pd.device(), list).map(Some)
         }
         _ => Ok(None),
     }
@@ -117,7 +118,7 @@ fn mapped<'a>(
 /// Returns the memory of a request of another form.
 #[inline]
 fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> {
-    match resources.pd.device.is_software() {
+    match resources.pd.device().is_software() {
         true => request.linear_extents(),
         false => request.extents(),
     }
@@ -139,7 +140,7 @@ pub(crate) fn of_run(
     resources: &Resources,
     request: &MrRequest<'_>,
 ) -> Result<Option<SingleSg>, Refusal> {
-    let device = &resources.pd.device;
+    let device = resources.pd.device();
     if !device.is_software() {
         return Ok(None);
     }
@@ -153,7 +154,7 @@ pub(crate) fn of_run(
 /// Returns the consumer's own list, if the device takes its addresses and each page of it may be registered. The
 /// list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
 pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Option<WholeSg<'a>> {
-    let device = &resources.pd.device;
+    let device = resources.pd.device();
     if !device.is_software() {
         return None;
     }
@@ -168,7 +169,7 @@ fn of_memory(
     spare: Option<&SpareTable>,
     memory: &mut Extents<'_>,
 ) -> Result<Memory, Refusal> {
-    let device = &resources.pd.device;
+    let device = resources.pd.device();
     // Each segment may be an entry, but there are no more than pages.
     let pages = usize::try_from(piece.pages).unwrap_or(usize::MAX);
     let expected = request.shape().segments().min(pages);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions as the core has them, one or several that wait for the device once.
+//! Regions as the core has them. A batch of regions waits for the device once.
 //!
 //! A region of several device regions is registered and closed by itself.
 

@@ -94,9 +94,13 @@ struct State {
 const PASSED_OVER: usize = 4;
 
 impl State {
-    /// Takes the first region of a size in line that may have these rights. If the first few may not, the error is one
-    /// of these. The caller must deregister that to make space for another. For regions that are asked for `together`,
+    /// Takes the first region of a size in line that may have these rights. For regions that are asked for `together`,
     /// see [`Pool::take`].
+    ///
+    /// # Errors
+    ///
+    /// - `Some`: the first few regions may not have the rights. The caller must deregister this one to make space.
+    /// - `None`: no region is available.
     #[inline]
     fn next(
         &mut self,
@@ -420,7 +424,7 @@ fn size_to_keep(mr: &FastMr) -> Option<Size> {
 struct Count {
     /// Regions taken from a line.
     taken: Atomic<u64>,
-    /// Regions made in the call, because there was none.
+    /// Calls that found no region with the rights in line.
     missed: Atomic<u64>,
     /// Regions freed because nobody needed them.
     given_back: Atomic<u64>,

@@ -194,7 +194,7 @@ impl Queue {
     fn say_replaced(&self, cause: &dyn kernel::fmt::Display) {
         pr_warn!(
             "{}: registration queue replaced: {}\n",
-            self.pd.device.name(),
+            self.pd.device().name(),
             cause
         );
     }
@@ -223,7 +223,7 @@ impl Queue {
                 Ok(Err(error)) => {
                     pr_info!(
                         "{}: can't invalidate regions ({}): deregisters them\n",
-                        self.pd.device.name(),
+                        self.pd.device().name(),
                         error
                     );
                     return Ok(false);
@@ -234,7 +234,7 @@ impl Queue {
                 Err(error) => {
                     pr_warn!(
                         "{}: can't register regions: {}\n",
-                        self.pd.device.name(),
+                        self.pd.device().name(),
                         error
                     );
                     return Err(error.into());
@@ -243,7 +243,7 @@ impl Queue {
         }
         pr_warn!(
             "{}: {} probes of invalidation: {}\n",
-            self.pd.device.name(),
+            self.pd.device().name(),
             PROBES,
             unknown
         );
@@ -266,7 +266,7 @@ impl Following {
             work: work.clone(),
         };
         Ok(Self {
-            handler: Some(EventHandler::new(&of.pd.device, changes)?),
+            handler: Some(EventHandler::new(of.pd.device(), changes)?),
             work,
         })
     }
@@ -351,8 +351,8 @@ impl Queue {
     /// That is let go of behind our back, a moment after the queue pair. Sleeps, but not for long.
     fn call_back(&self, address: &PortAddress) {
         for _ in 0..RESCANS {
-            rdma::port::rescan(&self.pd.device);
-            if address.is_there(&self.pd.device) || matches!(*self.current.lock(), State::Dead) {
+            rdma::port::rescan(self.pd.device());
+            if address.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
                 return;
             }
             fsleep(RESCAN_AFTER);

@@ -475,7 +475,8 @@ impl Boxed {
             return false;
         };
         let mut is_free = false;
-        // The registration has ended, so this doesn't sleep.
+        // `is_free_by` has found that the device registered the region and that the peer invalidated it, so this
+        // doesn't sleep.
         self.land(fence, |mr| {
             room.put(mr);
             is_free = true;

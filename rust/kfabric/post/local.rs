@@ -363,7 +363,7 @@ impl LocalPieces {
             return self.push_mapped(list, rules);
         }
         let memory = PageUse {
-            writes: needs(op).device_writes(),
+            writes: op.writes_local(),
             peer_to_peer: rules.peer_to_peer,
         };
         let mut runs = source.extents(memory, rules.mapped);
@@ -401,7 +401,7 @@ impl LocalPieces {
     }
 }
 
-/// Returns the right that the region of a descriptor needs.
+/// Returns the right that an operation needs for its local memory.
 const fn needs(op: &Op) -> Access {
     match op {
         Op::Send { .. } => Access::SEND,

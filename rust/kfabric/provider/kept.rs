@@ -35,7 +35,7 @@ impl Post<'_> {
         let Self { transfer, ticket } = self;
         match &transfer.local {
             LocalMemory::Lent(local) if local.has_regions() => Err(Self { transfer, ticket }),
-            // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
+            // INVARIANT: Lent memory has no regions. The ticket is that of the transfer by the invariant of `Post`.
             local => Ok(Kept {
                 transfer: TransferRequest {
                     op: transfer.op,

@@ -89,16 +89,20 @@ pub struct MsgLimits {
 
 /// A transfer to post, with its ticket. Lent memory of the transfer stays valid until the ticket ends.
 ///
-/// Only the core creates one.
-#[non_exhaustive]
+/// # Invariants
+///
+/// `ticket` is that of `transfer`.
 pub struct Post<'a> {
-    /// The transfer.
-    pub transfer: &'a TransferRequest,
-    /// The ticket of the transfer.
-    pub ticket: Ticket,
+    pub(crate) transfer: &'a TransferRequest,
+    pub(crate) ticket: Ticket,
 }
 
-impl Post<'_> {
+impl<'a> Post<'a> {
+    /// Returns the transfer and its ticket.
+    pub fn into_parts(self) -> (&'a TransferRequest, Ticket) {
+        (self.transfer, self.ticket)
+    }
+
     /// Refuses the transfer.
     pub fn refuse(self, why: Refusal) -> PostRefusal {
         PostRefusal::new(why, self.ticket)

@@ -62,8 +62,8 @@ impl<S> Qp<S> {
     /// requests out until the queue pair is destroyed.
     pub fn drain(&self, limit: u32) -> bool {
         let qp = self.as_raw();
-        // SAFETY: `qp` is valid as long as `self`. The request refers to nothing, and `flush` waits.
-        let post = |cqe| unsafe { WorkRequest::empty().post(qp, cqe, 0) };
+        // SAFETY: `qp` is valid as long as `self`. The request is this closure's, refers to nothing, and `flush` waits.
+        let post = |cqe| unsafe { WorkRequest::post(&mut WorkRequest::empty(), qp, cqe, 0) };
         self.drain_queue(self.send_entries(), &self.raw.sends, post, limit)
     }
 

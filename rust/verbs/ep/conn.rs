@@ -2,7 +2,7 @@
 
 //! The connection of an endpoint, and the requests that it sends.
 //!
-//! Requests wait for more (`KFI_MORE`), so that the device gets them with one doorbell.
+//! A request with `KFI_MORE` waits, so that the device gets it and the next requests with one doorbell.
 //!
 //! Lock order: the lock of the requests is before those of the driver. No transfer ends under it.
 
@@ -75,7 +75,7 @@ impl Stage {
     }
 }
 
-/// The requests of a connection that the device doesn't know of.
+/// The requests of a connection that are not posted, and the last unsignaled ones that are.
 enum Sends {
     /// The connection accepts requests.
     Open {

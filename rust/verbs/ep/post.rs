@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Conversion of transfers to work requests. Any context.
+//! Posting of transfers as work requests, and the end of transfers with several requests. Any context.
 //!
-//! A transfer has one work request for each piece of the peer's memory. A read has more if the device
+//! A transfer has one work request, or one for each piece of the peer's memory. A read has more if the device
 //! registers the memory of reads. The device gets all requests of a transfer or none, and the transfer
 //! completes with the last one. A device executes them in order, so the provider reports the first failure.
 //!
@@ -74,9 +74,7 @@ impl QpResources {
         post: Post<'_>,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
-        let Post {
-            transfer, ticket, ..
-        } = post;
+        let (transfer, ticket) = post.into_parts();
         let pieces = transfer.remote.pieces();
         if pieces.len() > 1 || self.sinks.is_some() && self.sinks_of(transfer) > 0 {
             return self.split(endpoint, transfer, ticket, conn);
@@ -146,7 +144,7 @@ impl QpResources {
                 ..
             }
         );
-        transfer.flags.fences || writes && rxe::fences_writes(&self.pd.device)
+        transfer.flags.fences || writes && rxe::fences_writes(self.pd.device())
     }
 
     /// Copies bytes that the consumer gets back when the request has been posted.
@@ -364,7 +362,7 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Part {
 }
 
 impl QpResources {
-    /// Posts a transfer with several pieces of the peer's memory. Any context.
+    /// Posts a transfer that has several work requests. Any context.
     pub(super) fn split(
         &self,
         endpoint: &Arc<Endpoint>,

@@ -40,7 +40,7 @@ use rdma::{
     Qp, //
 };
 
-/// The queue pair of an endpoint, and its completion queue.
+/// The resources of an endpoint on its device: its queue pair, the protection domain, and the sinks of reads.
 pub(super) struct QpResources {
     // The order of the fields is the order in which they go.
     pub(super) endpoint: SetOnce<Arc<cm::Endpoint>>,
@@ -79,7 +79,7 @@ impl QpResources {
         srq: Option<&Arc<Srq>>,
         join: impl FnOnce(CqId) -> Result<J>,
     ) -> Result<J> {
-        let (pd, device) = (&self.pd, &self.pd.device);
+        let (pd, device) = (&self.pd, self.pd.device());
         let depths = Depths {
             send: self.sends.try_into()?,
             receive: receives.try_into()?,
@@ -120,7 +120,7 @@ impl QpResources {
 
     /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.
     pub(super) fn has_local_inv(&self) -> bool {
-        !self.refuses_inv && self.pd.device.has_local_inv()
+        !self.refuses_inv && self.pd.device().has_local_inv()
     }
 }
 
@@ -128,10 +128,10 @@ impl QpResources {
 /// provider maps a copy until the request has completed.
 const INJECT_SIZE: usize = 64;
 
-/// Maximum number of requests in a queue for all devices. A queue has memory for them all the time.
+/// Maximum number of requests in a queue on any device. The queue allocates memory for all of them.
 const QUEUE_MAX: u32 = 1024;
 
-/// Maximum number of segments in a request. A queue has memory for them all the time.
+/// Maximum number of segments in a request. The queue allocates memory for all of them.
 const SEGMENTS_MAX: u32 = 16;
 
 /// Entries of a queue that a driver reserves, and that draining needs.

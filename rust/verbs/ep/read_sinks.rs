@@ -106,7 +106,7 @@ impl Sinks {
         sends: usize,
         queue: &Arc<OwnedQueue>,
     ) -> Result<Option<Arc<Self>>> {
-        let device = &pd.device;
+        let device = pd.device();
         if device.connects_freely() {
             return Ok(None);
         }

@@ -2,8 +2,8 @@
 
 //! The regions of an endpoint that its peer may invalidate.
 //!
-//! A completion names the key that the peer has invalidated, and [`RegStates`] finds its region. No region is
-//! overlooked: hardware may fail the invalidation of a region that its peer has invalidated.
+//! A completion names the key that the peer has invalidated, and [`RegStates`] finds its region. The table must
+//! have every region: hardware may fail to invalidate a region that the peer has already invalidated.
 //!
 //! Lock order: the lock is a leaf.
 

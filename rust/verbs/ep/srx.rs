@@ -55,7 +55,7 @@ impl Srx {
         let inside = link.gate.enter().ok_or(refused::gone())?;
         let pd = &inside.get().pd;
         let make = || -> Result<_> {
-            let segments = segments(&pd.device.limits()).try_into()?;
+            let segments = segments(&pd.device().limits()).try_into()?;
             let srq = Srq::create(pd, size.try_into()?, segments)?;
             let pd = pd.clone();
             let gate = KBox::pin_init(Gate::new(Queue { srq, pd }), GFP_KERNEL)?;
@@ -82,9 +82,7 @@ impl provider::msg_ep::Srx for Srx {
         let Some(inside) = self.gate.enter() else {
             return Err(post.refuse(refused::gone()));
         };
-        let Post {
-            transfer, ticket, ..
-        } = post;
+        let (transfer, ticket) = post.into_parts();
         let Queue { srq, pd } = inside.get();
         let sharers = self.sharers.clone();
         let handler = SharedReceiveHandler { ticket, sharers };

@@ -88,7 +88,7 @@ impl Shown {
     fn file(pool: &Arc<Pool>) -> Result<Pin<KBox<File<Arc<Pool>>>>> {
         let parent = ROOT.lock().clone().ok_or(ENODEV)?;
         let pd = &pool.pd;
-        let name = CString::try_from_fmt(fmt!("{}-pd{}", pd.device.name(), pd.id()))?;
+        let name = CString::try_from_fmt(fmt!("{}-pd{}", pd.device().name(), pd.id()))?;
         let dir = parent.subdir(&name);
         KBox::pin_init(
             dir.read_callback_file(c"pool", pool.clone(), &|pool: &Arc<Pool>, f| pool.show(f)),

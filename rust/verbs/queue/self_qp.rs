@@ -95,7 +95,7 @@ impl SelfQp {
     /// - `EOPNOTSUPP`: the device has no port of that kind (iWARP).
     /// - The errors of the driver.
     pub(super) fn new(pd: &Arc<Pd>, depth: u32, limit: u32) -> Result<Self> {
-        let limits = pd.device.limits();
+        let limits = pd.device().limits();
         // A queue of this depth needs space for two more.
         let depth = depth
             .min(limits.max_qp_wr.saturating_sub(2))
@@ -107,7 +107,7 @@ impl SelfQp {
             segments: 1,
             inline: 0,
         };
-        first(&pd.device, |way| Self::connect(pd, depths, way, limit))
+        first(pd.device(), |way| Self::connect(pd, depths, way, limit))
     }
 
     /// Makes a queue pair like this one at the same address, with a time limit of its own. It doesn't
@@ -120,7 +120,7 @@ impl SelfQp {
     /// - The errors of the driver.
     pub(super) fn again(&self, limit: u32) -> Result<Self> {
         let pd = self.qp.pd();
-        let way = SelfPath::at(&pd.device, self.address, self.mtu)?;
+        let way = SelfPath::at(pd.device(), self.address, self.mtu)?;
         Self::connect(pd, self.depths, way, limit)
     }
 
@@ -140,7 +140,7 @@ impl SelfQp {
 
     /// Compares the queue pair's port and address with those of a new one. May sleep.
     pub(super) fn outlook(&self) -> Outlook {
-        let device: &Device = &self.qp.pd().device;
+        let device: &Device = self.qp.pd().device();
         match first(device, Ok) {
             Ok(path) if path.address == self.address => Outlook::Same,
             Ok(_) => Outlook::Moved,
@@ -152,7 +152,7 @@ impl SelfQp {
 
 /// Makes a queue pair and connects it to itself on a port, by this path. May sleep.
 fn connect_to_self(pd: &Arc<Pd>, depths: Depths, port: u32, path: Path) -> Result<Qp<ReadyToSend>> {
-    let cq = Cq::alloc(&pd.device, depths.in_send_queue())?;
+    let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
     let how = Reliability::default();
     // Peers may do nothing on this queue pair.
     let qp = Qp::create(pd, &cq, &cq, depths)?.init(port, AccessFlags::default())?;

@@ -89,14 +89,15 @@ impl EpRegion {
         self.mr.is_settled()
     }
 
-    /// Checks whether it is free already: the peer has invalidated it, and that is a fence. `fence` is the fence of other
+    /// Checks whether the region is free: the peer has invalidated it, and that is a fence. `fence` is the fence of other
     /// regions. Any context.
     pub(super) fn is_free_by(&self, fence: Fence) -> bool {
         self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(&self.mr, fence)))
             .unwrap_or(false)
     }
 
-    /// Returns how its registration has ended. Sleeps until then, unless it [is settled](Self::is_settled).
+    /// Returns the result of the registration. Sleeps until the registration has ended, unless it
+    /// [is settled](Self::is_settled).
     pub(super) fn settle(self, fence: Fence) -> Settled<Memory> {
         let own = self.at_endpoint(|endpoint| endpoint.settle(&self.mr, fence));
         self.mr.settle(own.unwrap_or(fence))

@@ -138,7 +138,7 @@ fn register_again<L: DmaList>(
         _ => specs.len() == 1,
     };
     if is_own {
-        let refusal = refused::not_registered(&resources.pd.device, failed.error);
+        let refusal = refused::not_registered(resources.pd.device(), failed.error);
         return specs.iter().for_each(|_| done(Err(refusal)));
     }
     for (spec, list) in specs.iter().zip(lists) {
@@ -168,7 +168,7 @@ fn register_alone<L: DmaList>(
             _ => break,
         };
     }
-    Err(refused::not_registered(&resources.pd.device, error))
+    Err(refused::not_registered(resources.pd.device(), error))
 }
 
 /// Device regions of several regions, one of each.

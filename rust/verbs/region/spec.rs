@@ -184,7 +184,7 @@ impl MrSpec {
 /// only memory that stays the same has large pages: other memory may be less contiguous. The peer may return a device
 /// region of an endpoint. Drivers of hardware are seldom asked for larger pages.
 fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<(Layout, Kind)> {
-    let device = &resources.pd.device;
+    let device = resources.pd.device();
     if resources.lends || !device.is_software() {
         return None;
     }

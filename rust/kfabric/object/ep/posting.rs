@@ -444,6 +444,7 @@ pub(super) fn post(
     };
     let ticket = Ticket::new(place, settings.counter.cloned(), done, silent);
     let transfer = &transfer;
+    // INVARIANT: The ticket is that of the transfer.
     let post = Post { transfer, ticket };
     let posted = match on.queue {
         Queue::Endpoint(msg) => msg.imp.post(post),

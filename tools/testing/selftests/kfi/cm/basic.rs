@@ -65,10 +65,10 @@ fn connect(ip: IpAddr) -> Result {
     expect_eq!(early.err().map(Error::to_errno), Some(-107));
 
     let resolved = Resolved::new(None, to, LIMIT)?;
-    expect!(resolved.device().is_same(&bench.pd.device));
+    expect!(resolved.device().is_same(bench.pd.device()));
     let ours = resolved.connect(&near.endpoint, &proposal(b"hello"), near.diary.clone())?;
     let incoming = callers.next()?;
-    expect!(incoming.device().is_same(&bench.pd.device));
+    expect!(incoming.device().is_same(bench.pd.device()));
     expect_eq!(incoming.local(), Some(to));
     expect_eq!(incoming.peer().map(|peer| peer.ip()), Some(ip));
     expect_eq!(incoming.private_data().len(), MAX_REQUEST_DATA);

@@ -63,7 +63,7 @@ impl Memory {
         let phys = unsafe { c::kfi_cm_phys(cells.as_mut_ptr().cast()) };
         // SAFETY: The memory is contiguous, and has pages. It goes after the region.
         let run = unsafe { Run::new(phys, u64::try_from(bytes)?) };
-        let device = &on.pd().device;
+        let device = on.pd().device();
         let mut list = SgBuilder::new(device, 1, None)?;
         list.push(&run)?;
         let list = list.done()?.map(device, DataDirection::Bidirectional)?;

@@ -229,12 +229,12 @@ fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
         segments: 1,
         inline: 0,
     };
-    let port = pd.device.port(1).ok_or(ENODEV)?;
+    let port = pd.device().port(1).ok_or(ENODEV)?;
     let attr = port.query()?;
     let gid =
         (0..attr.gids).find_map(|index| Gid::get(port, index).ok().filter(|gid| gid.mac().is_ok()));
     let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
-    let cq = Cq::alloc(&pd.device, depths.in_send_queue())?;
+    let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
     let how = Reliability::default();
     let qp = Qp::create(pd, &cq, &cq, depths)?.init(port.number(), AccessFlags::default())?;
     let itself = Peer {
@@ -258,7 +258,7 @@ impl Side {
 
     /// Makes a side whose driver should copy `inline` bytes of a request.
     pub(crate) fn with_inline(bench: &Bench, inline: u32) -> Result<Self> {
-        let cq = Cq::alloc_for_callbacks(&bench.pd.device, 2 * (DEPTH + 2))?;
+        let cq = Cq::alloc_for_callbacks(bench.pd.device(), 2 * (DEPTH + 2))?;
         let depths = Depths {
             send: DEPTH,
             receive: DEPTH,
