@@ -5,12 +5,12 @@
 //! The common parts of all objects:
 //!
 //! - `obj.rs` defines an object and its class, and finds the object by its fid.
-//! - `closing.rs` and `binding.rs` have the calls of all objects.
+//! - `opening.rs`, `closing.rs` and `binding.rs` have the calls of all objects.
 //! - `children.rs` has the entry of an object in its parent, and the count of open children.
 //! - `queues.rs` has the common parts of queues and counters.
 //!
-//! Each object has a file with its class and state. `open.rs` beside it opens the object and defines
-//! its tables, where these depend on objects above it.
+//! Each object has a file with its class and state. Code that depends on objects above it is in files
+//! beside it: `open.rs` opens the object, and `ops.rs` has slots and tables.
 
 pub(crate) mod binding;
 pub(crate) mod children;

@@ -464,7 +464,7 @@ pub(crate) fn taken(post: Post<'_>) -> Result<Kept, PostRefusal> {
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialized by `TransferQueue::new`, which the module calls first.
+    // SAFETY: The module first calls `TransferQueue::new`, which initializes the lock.
     unsafe(uninit) static QUEUE: Mutex<Option<Arc<OwnedQueue>>> = None;
 }
 
@@ -479,7 +479,7 @@ impl TransferQueue {
     ///
     /// # Safety
     ///
-    /// Called once, before an endpoint is opened.
+    /// The caller must call this once, before an endpoint is opened.
     pub(crate) unsafe fn new() -> Result<Self> {
         // SAFETY: The caller promises that this is the only call, and the first use of the lock.
         unsafe { QUEUE.init() };

@@ -163,8 +163,8 @@ impl<S> Qp<S> {
         &self.raw.comm_est
     }
 
-    /// Returns the most bytes that the driver copies into a send request; at most the requested
-    /// [number](Depths::inline). Any context.
+    /// Returns the maximum number of bytes that the driver copies into a send request. It is at most the
+    /// [requested number](Depths::inline). Any context.
     pub fn inline_limit(&self) -> u32 {
         self.raw.inline
     }
@@ -335,7 +335,8 @@ impl Drop for RawQp {
     }
 }
 
-/// Notifies an identifier of the connection manager, if it is set, that communication is established.
+/// A notifier that tells an identifier of the connection manager, if one is set, that communication is
+/// established.
 ///
 /// C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h), `rdma_notify()`
 ///

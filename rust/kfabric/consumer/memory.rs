@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that can be registered: the traits of all of it, memory with contiguous kernel addresses
-//! ([`Buffer`]), and lists of it ([`Segments`]).
+//! Memory that can be registered: its traits, memory with contiguous kernel addresses ([`Buffer`]),
+//! and lists of buffers ([`Segments`]).
 
 use crate::{
     consumer::{
@@ -80,8 +80,8 @@ pub unsafe trait OwnedMemory: Send + 'static {
 }
 
 /// Memory that can be registered: a [`Buffer`], [`Segments`],
-/// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList) or a
-/// [`MappedList`](super::MappedList).
+/// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList), a
+/// [`MappedList`](super::MappedList) or a [`Formed`](super::Formed).
 ///
 /// The consumer can access the memory before its registration, and after the region has returned
 /// it. In between, the [`Mr`](super::Mr) that owns the memory has the same methods. This trait is

@@ -110,7 +110,7 @@ impl Atomics {
     ///
     /// # Errors
     ///
-    /// - `EOPNOTSUPP`: endpoints don't support the operation.
+    /// - `EOPNOTSUPP`: endpoints don't support the operation or the data type.
     pub(crate) fn find(
         self,
         form: AtomicForm,
@@ -143,7 +143,7 @@ pub struct PostFlags {
     pub more: bool,
     /// The caller may reuse the bytes after the posting call (`KFI_INJECT`).
     pub(crate) injects: bool,
-    /// The transfer waits until all earlier reads have ended (`KFI_FENCE`).
+    /// The transfer waits at least until all earlier reads and atomic operations have ended (`KFI_FENCE`).
     pub fences: bool,
     /// The peer's completion queue gets immediate data (`KFI_REMOTE_CQ_DATA`).
     pub(crate) has_data: bool,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a queue pair ends, and what is under way on it.
+//! The end of a queue pair, and waiting for its requests.
 //!
 //! The order is: nobody begins to post any more, the queue pair goes into error, tasks that are
 //! posting return, it is drained, it is destroyed. The memory of a request may be freed when the
 //! request has completed, or after the last of these.
 //!
-//! A task first waits awake. A device needs microseconds to register a region. To be put to sleep and woken takes about as
-//! long, and the interrupt in between more.
+//! A task polls before it sleeps. A device registers a region in microseconds. Sleeping and waking
+//! takes about as long, and the interrupt takes longer.
 
 use super::{
     LocalQp,

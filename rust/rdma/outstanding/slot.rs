@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Slots of outstanding requests, and the owners that get the completions.
+//! Slots of outstanding requests, the owners that get the completions, and the credits and status of a
+//! queue.
 //!
 //! An *unsignaled* request completes only if it fails, and its owner is notified at once. Otherwise
 //! the completion of a later request notifies the owner. In both cases the slot stays in use until

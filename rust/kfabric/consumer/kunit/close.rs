@@ -2,7 +2,7 @@
 
 //! Unit tests of closing, and of handlers and providers that are forgotten.
 //!
-//! The module that goes is the core, which only seems to go.
+//! The tests call `module_gone()` or `unload::gone()` for the core, which stays loaded.
 
 use crate::{
     api::answer::Registration,

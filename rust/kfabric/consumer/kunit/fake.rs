@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A provider for the unit tests, and tests of the limits of a provider in safe Rust.
+//! A provider for the unit tests, and tests that a provider in safe Rust can't harm its consumers.
 //!
 //! The provider registers any memory, and records the calls.
 

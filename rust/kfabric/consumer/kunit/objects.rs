@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Unit tests of event queues, counters, endpoints and descriptors of regions.
-//!
-//! The tests write the events themselves.
 
 use crate::{
     consumer::{

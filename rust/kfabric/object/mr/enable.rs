@@ -6,7 +6,7 @@
 //! without any lock, and puts it back. It does that under the region's lock, or before anybody else
 //! could know of the region.
 //!
-//! A work item of the core takes all regions that are left to it by then. These wait for the device together.
+//! A work item of the core enables the regions that are left to it. They wait for the device together.
 
 use super::{
     mr_ext::Said,

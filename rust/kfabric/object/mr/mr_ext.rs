@@ -159,7 +159,7 @@ fn list_to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec
     }
 }
 
-/// The conditions on which peers reach a region only after its registration call.
+/// The conditions under which peers can reach a region only after its registration call.
 #[derive(Clone, Copy)]
 pub(super) struct EnableConditions {
     /// An event queue reports that the region is enabled.

@@ -35,7 +35,7 @@ pub(super) type Memory = ObjectBox<MaybeUninit<MrObject>>;
 
 /// A reference to a region. The last one frees it.
 ///
-/// Not an [`Arc`], whose memory is the allocator's to choose.
+/// This is not an [`Arc`], because the core chooses the memory of the object ([`ObjectBox`]).
 ///
 /// # Invariants
 ///

@@ -43,8 +43,8 @@ void nic_qp_event(struct nic_qp *qp, enum ib_event_type type)
 }
 
 /*
- * Moves a queue pair to the state ERR and flushes its requests. Reports @event unless it is 0. Returns false if it had
- * failed before. May sleep.
+ * Moves a queue pair to the state ERR and flushes its requests. Reports @event unless it is 0. Returns
+ * false, and does nothing, unless the queue pair is in RTR, RTS or SQD. May sleep.
  */
 bool nic_qp_fail(struct nic_qp *qp, enum ib_event_type event)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Raw keys: what a region says, mapped by the other side, leads to the region's bytes and nowhere
- * else. Malformed ones are in raw_bad.c, the calls' arguments in raw_calls.c, many keys in
- * raw_many.c.
+ * else. Malformed ones are in bad.c, the calls' arguments in calls.c, many keys in
+ * many.c.
  */
 #include "raw.h"
 #include "request.h"

@@ -32,17 +32,17 @@ int raw_resolve(const struct raw_side *side, u64 key, u64 addr, u64 len, struct 
 int raw_read(struct kfi_test *t, const struct raw_side *side, u64 key, u64 addr, size_t len);
 int raw_write(struct kfi_test *t, const struct raw_side *side, u64 key, u64 addr, size_t len);
 
-/* raw_bad.c */
+/* bad.c */
 void raw_malformed_case(struct kfi_test *t);
 void raw_fuzz_case(struct kfi_test *t);
 void raw_limits_case(struct kfi_test *t);
 
-/* raw_calls.c */
+/* calls.c */
 void raw_arguments_case(struct kfi_test *t);
 void raw_unmap_case(struct kfi_test *t);
 void raw_fields_case(struct kfi_test *t);
 
-/* raw_many.c */
+/* many.c */
 void raw_many_case(struct kfi_test *t);
 void raw_threads_case(struct kfi_test *t);
 
