@@ -10,15 +10,15 @@
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
 mod atomic;
-mod msg;
+mod msg_ep;
+mod msg_rma;
 pub(crate) mod open;
 mod ops;
 mod posting;
 pub(crate) mod srx;
-mod transfer;
 
 use self::{
-    msg::{
+    msg_ep::{
         EpPhase,
         Msg, //
     },

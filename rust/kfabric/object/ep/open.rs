@@ -4,17 +4,17 @@
 
 use super::{
     atomic,
-    msg::{
+    msg_ep::{
         Msg,
         MsgEpInit,
         OpFlags, //
     },
+    msg_rma,
     ops,
     srx::{
         SrxBody,
         SrxObject, //
     },
-    transfer,
     EndpointBody,
     EndpointObject, //
 };
@@ -111,8 +111,8 @@ unsafe fn make(
         fid: EndpointObject::fid(context),
         ops: ops::EP.as_ptr(),
         cm: ops::CM.as_ptr(),
-        msg: transfer::MSG.as_ptr(),
-        rma: transfer::RMA.as_ptr(),
+        msg: msg_rma::MSG.as_ptr(),
+        rma: msg_rma::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
         atomic: atomic::ATOMIC.as_ptr(),
     };
@@ -294,8 +294,8 @@ fn make_srx(
         fid: SrxObject::fid(context),
         ops: ops::EP.as_ptr(),
         cm: ops::CM.as_ptr(),
-        msg: transfer::MSG.as_ptr(),
-        rma: transfer::RMA.as_ptr(),
+        msg: msg_rma::MSG.as_ptr(),
+        rma: msg_rma::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
         atomic: atomic::ATOMIC.as_ptr(),
     };

@@ -5,7 +5,7 @@
 //! Tables without a supported call are filled, too, so that no caller jumps through NULL.
 
 use super::{
-    msg::{
+    msg_ep::{
         EpPhase,
         Msg, //
     },

@@ -5,7 +5,7 @@
 //! All functions may be called in any context.
 
 use super::{
-    msg::{
+    msg_ep::{
         EpPhase,
         Msg, //
     },
