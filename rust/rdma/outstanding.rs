@@ -140,8 +140,7 @@ impl Outstanding {
     /// [`forget`](Self::forget) has removed it.
     #[inline]
     pub(crate) unsafe fn take_slot(&self, owner: NonNull<Owner>) -> Result<&Slot> {
-        const SUCCESS: u32 = WcStatus::SUCCESS.as_raw();
-        if self.standing.broken.load(Relaxed) != SUCCESS {
+        if self.broken().is_some() {
             return Err(errno::enotconn());
         }
         let credit = self.standing.credits.try_take().ok_or(EAGAIN)?;
