@@ -180,7 +180,7 @@ impl RemoteMemory {
     fn push(&mut self, piece: RemotePiece, most: usize) -> Result<(), Refusal> {
         let why = c"more pieces of the peer's memory than one transfer may have";
         let too_many = Refusal::new(Errno::E2BIG, why).value(widen(most));
-        // An empty piece stays only as long as it is the only one.
+        // An empty piece goes when another comes.
         if self.pieces().iter().all(|piece| piece.len == 0) {
             self.pieces.clear();
         }
@@ -207,7 +207,7 @@ mod tests {
             let added = memory.add(&keys, piece(base, len), most);
             (added.map_err(|no| no.errno()), memory.pieces().len())
         };
-        // An empty one stays as long as it is alone.
+        // The empty piece stays until another comes.
         assert_eq!(add(9, 0, 2), (Ok(()), 1));
         assert_eq!(add(100, 8, 2), (Ok(()), 1));
         assert_eq!(add(9, 0, 2), (Ok(()), 1));

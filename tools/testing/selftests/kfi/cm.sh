@@ -19,7 +19,7 @@ ip link add kfi_cm1 type dummy &&
 
 device() { [ -d /sys/class/infiniband/$ep_device ]; }
 device_gone() { ! device; }
-# The log has a line, once.
+# The log has had the line once since the mark.
 said() { [ "$(since_mark | grep -c "^kfi_cm: $1\$")" = 1 ]; }
 
 plan 11
