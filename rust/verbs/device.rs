@@ -4,15 +4,11 @@
 //!
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
-use crate::link::{
-    self,
-    Link, //
+use crate::{
+    link,
+    prelude::*, //
 };
-use kernel::{
-    sync::aref::ARef,
-    task::Pid, //
-};
-use kfabric::prelude::*;
+use kernel::task::Pid;
 use rdma::{
     client::Client,
     port::{

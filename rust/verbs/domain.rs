@@ -14,7 +14,6 @@ use crate::{
         Ep,
         Srx, //
     },
-    link::Link,
     mode::Mode,
     mr::{
         self,
@@ -22,15 +21,12 @@ use crate::{
         MrBatch, //
     },
     offers::ATOMIC,
-    refused,
+    prelude::*,
     work, //
 };
-use core::any::Any;
 use kernel::dma::DataDirection;
 use kfabric::{
-    prelude::*,
     provider::{
-        self,
         msg_ep::{
             MsgEpOps,
             MsgEpRequest,
@@ -38,15 +34,12 @@ use kfabric::{
         },
         BatchEntry,
         Dma,
-        Keys,
         ProviderMr,
         RawSgl, //
     },
     Atomics,
     ChildList,
-    Extension,
-    MrLimits,
-    MrRequest, //
+    Extension, //
 };
 use rdma::{
     dma,

@@ -29,9 +29,8 @@ use self::{
     sharers::Sharers, //
 };
 use crate::{
-    link::Link,
     pep::Request,
-    refused,
+    prelude::*,
     rxe::ByPeer,
     work, //
 };
@@ -41,9 +40,7 @@ use kfabric::{
         Gate,
         Shared, //
     },
-    prelude::*,
     provider::{
-        self,
         cm::{
             Bounds,
             ConnRequest, //
@@ -55,7 +52,7 @@ use kfabric::{
             PostRefusal,
             QueueSpace, //
         }, //
-    },
+    }, //
 };
 
 /// A connected endpoint. The regions that are bound to it share its state.

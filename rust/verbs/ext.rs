@@ -8,11 +8,10 @@ use crate::{
     device,
     domain::Domain,
     link::PdHolder,
+    prelude::*,
     removal_callbacks::OnRemoval, //
 };
 use kfabric::{
-    num,
-    prelude::*,
     Extension,
     ExtensionTable, //
 };

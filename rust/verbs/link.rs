@@ -11,31 +11,20 @@
 
 use crate::{
     mode::Mode,
+    prelude::*,
     removal_callbacks::{
         Callbacks,
         OnRemoval, //
     },
-    resources::Resources,
-    rxe,
     work::Queues, //
 };
-use kernel::{
-    str::BStr,
-    sync::aref::ARef,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
-};
+use kernel::str::BStr;
 use kfabric::{
     gate::{
         Gate,
         PerCpu, //
     },
-    num,
-    prelude::*,
-    ChildList,
-    MrLimits, //
+    ChildList, //
 };
 use rdma::Others;
 

@@ -6,16 +6,12 @@
 //! one promise into the other.
 
 use crate::{
-    refused,
-    region::MrSpec,
-    resources::Resources, //
-};
-use kernel::sync::aref::ARef;
-use kfabric::{
     prelude::*,
+    region::MrSpec, //
+};
+use kfabric::{
     Extent,
     Extents,
-    MrRequest,
     Piece,
     PlainList,
     SegmentList,
@@ -26,14 +22,12 @@ use rdma::{
         self,
         BorrowedSg,
         Cursor,
-        Memory,
         SgBuilder,
         SingleSg,
         SpareTable,
         WholeSg, //
     },
-    Device,
-    SmallVec, //
+    Device, //
 };
 
 /// Maps a request's memory to a list for each device region. May sleep.

@@ -2,12 +2,12 @@
 
 //! The mode bits of a domain, and what each of them means here.
 
-use crate::pool::lines::MAX_PAGES;
+use crate::{
+    pool::lines::MAX_PAGES,
+    prelude::*, //
+};
 use kfabric::{
-    num,
-    prelude::*,
     raw_key_size,
-    MrLimits,
     MAX_PIECES, //
 };
 use rdma::Limits;

@@ -5,37 +5,28 @@
 //! A region of several device regions is registered and closed by itself.
 
 use crate::{
-    link::Link,
     lists,
-    refused,
+    prelude::*,
     region::{
         register_request,
         revoke,
         Batch,
         MrSpec,
         Region, //
-    },
-    resources::Resources, //
+    }, //
 };
-use core::any::Any;
 use kfabric::{
     gate::{
         GateGuard,
         PerCpu, //
     },
-    prelude::*,
     provider::{
-        self,
         BatchEntry,
         Bindings,
-        Keys,
         ProviderMr,
         Registered, //
     },
-    ListVec,
-    MrRequest,
-    PushReserved,
-    RemotePiece, //
+    ListVec, //
 };
 
 /// A region.

@@ -5,13 +5,12 @@
 use crate::{
     device,
     ep,
-    mode::Mode, //
+    mode::Mode,
+    prelude::*, //
 };
 use core::net::IpAddr;
 use kernel::str::CString;
 use kfabric::{
-    num,
-    prelude::*,
     Ends,
     Extras,
     MsgOffer,

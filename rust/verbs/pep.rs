@@ -10,16 +10,9 @@ use crate::{
         Device,
         Guest, //
     },
-    refused, //
+    prelude::*, //
 };
-use core::any::Any;
-use kfabric::{
-    prelude::*,
-    provider::{
-        self,
-        cm::ConnRequest, //
-    }, //
-};
+use kfabric::provider::cm::ConnRequest;
 use rdma::{
     cm::{
         self,

@@ -26,7 +26,10 @@ use self::{
         ReturnList, //
     }, //
 };
-use crate::params;
+use crate::{
+    params,
+    prelude::*, //
+};
 use core::iter;
 use kernel::{
     impl_has_hr_timer,
@@ -41,25 +44,8 @@ use kernel::{
             HrTimerRestart,
             RelativeMode, //
         },
-        Delta,
         Monotonic, //
-    },
-    workqueue::{
-        Work,
-        WorkItem, //
     }, //
-};
-use kfabric::{
-    prelude::*,
-    workqueue::OwnedQueue, //
-};
-use rdma::{
-    mr::{
-        FastMr,
-        Kind, //
-    },
-    AccessFlags,
-    Pd, //
 };
 
 /// The pool of a domain.

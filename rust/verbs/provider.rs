@@ -13,14 +13,10 @@ use crate::{
     mode::Mode,
     offers,
     pep::Pep,
-    refused, //
+    prelude::*, //
 };
 use kfabric::{
-    prelude::*,
-    provider::{
-        self,
-        msg_ep::MsgLimits, //
-    },
+    provider::msg_ep::MsgLimits,
     DomainRequest,
     Ends,
     Offer, //

@@ -9,30 +9,17 @@ use self::self_qp::{
     Outlook,
     PortAddress, //
 };
+use crate::prelude::*;
 use kernel::{
     new_spinlock,
-    sync::SpinLock,
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
-};
-use kfabric::{
-    prelude::*,
-    workqueue::OwnedQueue, //
+    sync::SpinLock, //
 };
 use rdma::{
     device::{
         EventHandler,
         PathEvents, //
     },
-    LocalQp,
-    Pd,
-    WrError, //
+    LocalQp, //
 };
 use self_qp::SelfQp;
 

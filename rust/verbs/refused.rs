@@ -2,15 +2,11 @@
 
 //! Conversion of drivers' errors to the documented ones. No error of a driver is passed through.
 
-use kfabric::{
-    num,
-    prelude::*, //
-};
+use crate::prelude::*;
 use rdma::{
     cm,
     Device,
-    RefreshError,
-    WrError, //
+    RefreshError, //
 };
 
 fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {

@@ -21,31 +21,14 @@ use self::{
 };
 use crate::{
     lists,
-    resources::Resources, //
+    prelude::*, //
 };
 use kfabric::{
-    prelude::*,
-    provider::{
-        Bindings,
-        Keys, //
-    },
+    provider::Bindings,
     MrExtBox,
-    MrExtMemory,
-    MrLimits,
-    MrRequest,
-    RemotePiece, //
+    MrExtMemory, //
 };
-use rdma::{
-    endpoint_mr::Settled,
-    mr::{
-        FastMr,
-        Fence, //
-    },
-    sg::Memory,
-    PreparedMr,
-    SmallVec,
-    ValidMr, //
-};
+use rdma::endpoint_mr::Settled;
 
 pub(crate) use self::{
     register::{

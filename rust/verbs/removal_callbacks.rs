@@ -2,7 +2,7 @@
 
 //! Removal callbacks of a domain, for C consumers.
 
-use kfabric::prelude::*;
+use crate::prelude::*;
 
 /// One callback: what to call, and an argument by which it is known.
 pub(crate) trait Callback: Copy + Send + Unpin {

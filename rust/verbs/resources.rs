@@ -8,24 +8,18 @@ use crate::{
         figures::Shown,
         Pool, //
     },
+    prelude::*,
     queue::{
         Following,
         Queue, //
     },
     rights::Rights,
-    rxe::{
-        self,
-        PdSharing, //
-    },
+    rxe::PdSharing,
     work::Queues, //
 };
-use kernel::sync::aref::ARef;
-use kfabric::prelude::*;
 use rdma::{
-    mr::Fence,
     Device,
-    LocalQp,
-    Pd, //
+    LocalQp, //
 };
 
 /// Resources of a domain on its device.

@@ -3,10 +3,10 @@
 //! From rights of the fabric to rights of the device: exactly those that were asked for, and those
 //! that the device's protocol needs for them.
 
+use crate::prelude::*;
 use kfabric::Access;
 use rdma::{
     Access as Right,
-    AccessFlags,
     Device, //
 };
 

@@ -16,14 +16,10 @@
 //! | `FastMr::map_larger` takes only new regions | `rxe_map_mr_sg()` keeps the table of a region that a responder may read |
 //! | `LocalQp::poll` gives its turn away | the requester executes local requests in `ib_post_send()`, not in a worker |
 
-use kernel::sync::{
-    aref::ARef,
-    atomic::Full, //
-};
-use kfabric::prelude::*;
+use crate::prelude::*;
+use kernel::sync::atomic::Full;
 use rdma::{
     endpoint_mr::RegState,
-    mr::Fence,
     replays::Replays,
     wc::WcStatus,
     Device, //

@@ -17,6 +17,7 @@ mod offers;
 mod params;
 mod pep;
 mod pool;
+mod prelude;
 mod provider;
 mod queue;
 mod refused;

@@ -2,10 +2,7 @@
 
 //! The module's workqueues.
 
-use kfabric::{
-    prelude::*,
-    workqueue::OwnedQueue, //
-};
+use crate::prelude::*;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `Work::new`, which the module calls first.

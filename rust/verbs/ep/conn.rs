@@ -7,23 +7,11 @@
 //! Lock order: the lock of the requests is before those of the driver. No transfer ends under it.
 
 use super::reg_states::RegStates;
-use crate::refused;
-use kernel::{
-    impl_has_work,
-    new_work,
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
-};
-use kfabric::{
-    prelude::*,
-    provider::cm::{
-        Bounds,
-        ConnEvents,
-        ConnFailed, //
-    },
-    workqueue::OwnedQueue, //
+use crate::prelude::*;
+use kfabric::provider::cm::{
+    Bounds,
+    ConnEvents,
+    ConnFailed, //
 };
 use rdma::{
     cm::{

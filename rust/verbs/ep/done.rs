@@ -6,15 +6,11 @@ use super::{
     conn::Conn,
     sharers::Sharers, //
 };
-use crate::rxe;
-use kfabric::{
-    num,
-    prelude::*,
-    provider::ticket::{
-        Failed,
-        Received,
-        Ticket, //
-    }, //
+use crate::prelude::*;
+use kfabric::provider::ticket::{
+    Failed,
+    Received,
+    Ticket, //
 };
 use rdma::{
     endpoint_mr::Registering,
@@ -29,8 +25,7 @@ use rdma::{
     wr::{
         Receive,
         WorkRequest, //
-    },
-    WrError, //
+    }, //
 };
 
 /// Ends a transfer when its work request has.

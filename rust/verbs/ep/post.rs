@@ -21,12 +21,8 @@ use super::{
     qp_resources::QpResources,
     read_sinks::Read, //
 };
-use crate::{
-    refused,
-    rxe, //
-};
+use crate::prelude::*;
 use kfabric::{
-    prelude::*,
     provider::{
         msg_ep::{
             Post,
@@ -42,7 +38,6 @@ use kfabric::{
     LocalPiece,
     LocalPieces,
     Op,
-    RemotePiece,
     TransferRequest, //
 };
 use rdma::{
@@ -62,8 +57,7 @@ use rdma::{
         WorkRequest, //
     },
     Buffer,
-    Gather,
-    Pd, //
+    Gather, //
 };
 
 impl QpResources {

@@ -4,7 +4,7 @@
 
 use super::read_sinks::Sinks;
 use crate::{
-    refused,
+    prelude::*,
     rxe::ByPeer, //
 };
 use kernel::{
@@ -12,8 +12,6 @@ use kernel::{
     types::ScopeGuard, //
 };
 use kfabric::{
-    num,
-    prelude::*,
     provider::msg_ep::MsgLimits,
     Atomics,
     LocalRules,
@@ -32,11 +30,9 @@ use rdma::{
     srq::Srq,
     wc::CqId,
     Access,
-    AccessFlags,
     Cq,
     Device,
     Limits,
-    Pd,
     Qp, //
 };
 

@@ -11,38 +11,16 @@
 //!
 //! Lock order: `settling`, then `state`, which is a leaf.
 
-use crate::{
-    refused,
-    rxe, //
-};
-use kernel::{
-    impl_has_work,
-    new_work,
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
-};
-use kfabric::{
-    prelude::*,
-    provider::ticket::{
-        Failed,
-        Ticket, //
-    },
-    workqueue::OwnedQueue,
-    PushReserved, //
+use crate::prelude::*;
+use kfabric::provider::ticket::{
+    Failed,
+    Ticket, //
 };
 use rdma::{
     in_flight::InFlight,
-    mr::{
-        Fence,
-        Kind, //
-    },
     read_sink::Regions,
     Buffer,
-    FastMr,
     Gather,
-    Pd,
     Sink, //
 };
 

@@ -7,14 +7,10 @@
 //!
 //! Lock order: the lock is a leaf.
 
+use crate::prelude::*;
 use kernel::list::{
     List,
     ListArc, //
-};
-use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
-    prelude::*, //
 };
 use rdma::{
     endpoint_mr::RegState,

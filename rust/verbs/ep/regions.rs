@@ -13,20 +13,11 @@ use super::{
 };
 use crate::{
     params,
-    refused, //
+    prelude::*, //
 };
-use kernel::time::{
-    delay::fsleep,
-    Delta, //
-};
-use kfabric::prelude::*;
-use rdma::{
-    endpoint_mr::{
-        EndpointMr,
-        Invalidation, //
-    },
-    mr::Fence,
-    sg::Memory, //
+use rdma::endpoint_mr::{
+    EndpointMr,
+    Invalidation, //
 };
 
 /// How often memory is asked for by who can't go on without, and at which intervals.

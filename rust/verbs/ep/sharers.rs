@@ -5,11 +5,7 @@
 //! Lock order: the lock is a leaf.
 
 use super::conn::Conn;
-use kfabric::{
-    irqlock::IrqLock,
-    new_irq_lock,
-    prelude::*, //
-};
+use crate::prelude::*;
 use rdma::wc::CqId;
 
 /// The connections of endpoints that share receives, each with its completion queue.

@@ -11,29 +11,18 @@ use super::{
     qp_resources::segments,
     sharers::Sharers, //
 };
-use crate::{
-    link::Link,
-    refused, //
-};
-use core::any::Any;
+use crate::prelude::*;
 use kfabric::{
     gate::{
         Gate,
         Shared, //
     },
-    prelude::*,
-    provider::{
-        self,
-        msg_ep::{
-            Post,
-            PostRefusal, //
-        }, //
+    provider::msg_ep::{
+        Post,
+        PostRefusal, //
     }, //
 };
-use rdma::{
-    srq::Srq,
-    Pd, //
-};
+use rdma::srq::Srq;
 
 /// Resources of a context on its device.
 struct Queue {

@@ -6,6 +6,7 @@ use super::{
     reserve::Reserve,
     Pool, //
 };
+use crate::prelude::*;
 use kernel::{
     debugfs::{
         Dir,
@@ -14,8 +15,6 @@ use kernel::{
     fmt,
     str::CString, //
 };
-use kfabric::prelude::*;
-use rdma::mr::Kind;
 
 impl Pool {
     /// Writes the lines of the file: a name and a number each.

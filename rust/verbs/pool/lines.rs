@@ -5,15 +5,10 @@
 //!
 //! Sizes are powers of two, in pages. The lines don't depend on the type of the items.
 
+use crate::prelude::*;
 use kernel::page::PAGE_SIZE;
-use kfabric::{
-    prelude::*,
-    vec::Fifo, //
-};
-use rdma::{
-    mr::Kind,
-    sg::Layout, //
-};
+use kfabric::vec::Fifo;
+use rdma::sg::Layout;
 
 /// Checks whether a size is small.
 const fn is_small(pages: u32) -> bool {

@@ -3,15 +3,12 @@
 //! The parts that a pool keeps for regions that must not fail for lack of memory.
 
 use super::lines::Size;
+use crate::prelude::*;
 use kfabric::{
-    prelude::*,
     vec::Fifo,
     MrExtMemory, //
 };
-use rdma::{
-    mr::FastMr,
-    sg::SpareTable, //
-};
+use rdma::sg::SpareTable;
 
 /// The parts of `promised` regions, less those that are in use.
 pub(super) struct Reserve {

@@ -7,16 +7,12 @@ use super::{
     reserve::Reserve,
     Pool, //
 };
+use crate::prelude::*;
 use kfabric::{
-    prelude::*,
     vec::Fifo,
-    MrExtMemory,
-    PushReserved, //
+    MrExtMemory, //
 };
-use rdma::{
-    mr::FastMr,
-    sg::SpareTable, //
-};
+use rdma::sg::SpareTable;
 
 impl Pool {
     /// Reserves the parts of `count` regions of up to this many pages. Called once. May sleep.

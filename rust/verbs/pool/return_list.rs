@@ -5,10 +5,7 @@
 //!
 //! Lock order: the lock is a leaf.
 
-use kfabric::{
-    prelude::*,
-    PushReserved, //
-};
+use crate::prelude::*;
 
 /// How many may be here.
 const ROOM: usize = 64;

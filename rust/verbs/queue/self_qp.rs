@@ -5,10 +5,8 @@
 //! No packet ever leaves it, since it carries only local work. But a device connects a queue pair
 //! only if it could send.
 
-use kfabric::{
-    prelude::*,
-    random, //
-};
+use crate::prelude::*;
+use kfabric::random;
 use rdma::{
     port::{
         Gid,
@@ -23,11 +21,9 @@ use rdma::{
         ReadyToSend,
         Reliability, //
     },
-    AccessFlags,
     Cq,
     Device,
     LocalQp,
-    Pd,
     Qp, //
 };
 

@@ -2,8 +2,7 @@
 
 //! A region that has no device region any more.
 
-use crate::refused;
-use kfabric::prelude::*;
+use crate::prelude::*;
 
 /// Why a region has no device region.
 #[derive(Clone, Copy)]

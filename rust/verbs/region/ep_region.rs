@@ -4,24 +4,12 @@
 
 use crate::{
     ep,
-    refused, //
+    prelude::*, //
 };
-use core::any::Any;
-use kfabric::{
-    num,
-    prelude::*,
-    provider::Keys,
-    EpCore,
-    RemotePiece, //
-};
-use rdma::{
-    endpoint_mr::{
-        EndpointMr,
-        Settled, //
-    },
-    mr::Fence,
-    sg::Memory,
-    PreparedMr, //
+use kfabric::EpCore;
+use rdma::endpoint_mr::{
+    EndpointMr,
+    Settled, //
 };
 
 /// A region that an endpoint registers, and that endpoint after the registration.

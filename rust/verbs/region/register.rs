@@ -8,27 +8,14 @@
 use super::spec::MrSpec;
 use crate::{
     lists,
-    refused,
-    resources::Resources, //
+    prelude::*, //
 };
 use core::ops::DerefMut;
 use kernel::alloc::AllocError;
-use kfabric::{
-    prelude::*,
-    ListVec,
-    MrRequest,
-    PushReserved, //
-};
+use kfabric::ListVec;
 use rdma::{
     mr::RegisterError,
-    sg::{
-        DmaList,
-        Memory, //
-    },
-    PreparedMr,
-    SmallVec,
-    ValidMr,
-    WrError, //
+    sg::DmaList, //
 };
 
 /// How often a device region is registered when failures of others flush its request. The failures are those of

@@ -2,30 +2,12 @@
 
 //! The first half of a registration: from the mapped list to a device region that is ready to be registered.
 
-use crate::{
-    refused,
-    resources::Resources, //
-};
+use crate::prelude::*;
 use kernel::page::PAGE_SIZE;
-use kfabric::{
-    num,
-    prelude::*,
-    MrLimits,
-    MrRequest,
-    Piece, //
-};
-use rdma::{
-    mr::{
-        FastMr,
-        Kind, //
-    },
-    sg::{
-        DmaList,
-        Layout, //
-    },
-    AccessFlags,
-    PreparedMr,
-    SmallVec, //
+use kfabric::Piece;
+use rdma::sg::{
+    DmaList,
+    Layout, //
 };
 
 /// The address of the first page of any region for peers. It says nothing about the address in memory.

@@ -8,27 +8,10 @@ use super::{
 };
 use crate::{
     lists,
-    refused,
-    resources::Resources, //
+    prelude::*, //
 };
 use core::ops::Deref;
-use kfabric::{
-    num,
-    prelude::*,
-    provider::Keys,
-    MrLimits,
-    MrRequest,
-    RemotePiece, //
-};
-use rdma::{
-    mr::{
-        FastMr,
-        Kind, //
-    },
-    RefreshError,
-    SmallVec,
-    ValidMr, //
-};
+use rdma::RefreshError;
 
 /// Returns how peers reach device regions: by the key of the first.
 #[inline]
