@@ -31,4 +31,5 @@ pub(crate) mod obj;
 mod opening;
 pub(crate) mod pending_regs;
 pub(crate) mod pep;
+pub(crate) mod prelude;
 mod queues;

@@ -7,34 +7,12 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    binding::Bindable,
-    children::{
-        Child,
-        Place, //
-    },
-    closing::{
-        slots,
-        Close, //
-    },
     domain::DomainBody,
-    obj::{
-        Class,
-        Obj,
-        Object, //
-    },
-    opening,
+    prelude::*,
     queues::{
         self,
         can_wait,
         CANT_WAIT, //
-    }, //
-};
-use crate::{
-    prelude::*,
-    provider::cntr::CntrCore,
-    support::{
-        c_ref::parse_attr,
-        table::Table, //
     }, //
 };
 use kfi_bindings::{

@@ -8,23 +8,8 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    binding::Bindable,
-    children::{
-        Child,
-        Children,
-        Place, //
-    },
-    closing::{
-        slots,
-        Close, //
-    },
     domain::DomainBody,
-    obj::{
-        Class,
-        Obj,
-        Object, //
-    },
-    opening,
+    prelude::*,
     queues::{
         self,
         answer,
@@ -36,23 +21,12 @@ use super::{
         CANT_WAIT, //
     }, //
 };
-use crate::{
-    prelude::*,
-    provider::cq::{
-        CqCore,
-        CqEntry,
-        CqErrEntry,
-        CqRead,
-        Notify, //
-    },
-    support::{
-        c_ref::parse_attr,
-        refusal::no_flags,
-        strings,
-        table::Table, //
-    }, //
+use crate::provider::cq::{
+    CqCore,
+    CqErrEntry,
+    CqRead,
+    Notify, //
 };
-use kfi_bindings as c;
 
 /// The class of completion queues.
 static CQ: Class = Class::new(

@@ -8,11 +8,8 @@
 //!
 //! Lock order: the locks are leaves.
 
-use crate::{
-    post::local::DescMr,
-    prelude::*,
-    region::access::Access, //
-};
+use super::prelude::*;
+use crate::region::access::Access;
 use core::cell::UnsafeCell;
 
 /// The binary logarithm of the number of locks, and of the number of chains of a lock.

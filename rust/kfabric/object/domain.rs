@@ -5,45 +5,22 @@
 pub(crate) mod open;
 
 use super::{
-    children::{
-        Child,
-        Children,
-        Counted,
-        Parent,
-        Share, //
-    },
-    closing::Close,
+    children::Counted,
     descs::Descs,
     eq::BoundEq,
     fabric::FabricBody,
     instances::Instance,
-    obj::{
-        Class,
-        Obj, //
-    },
-    pending_regs::PendingRegs, //
+    pending_regs::PendingRegs,
+    prelude::*, //
 };
 use crate::{
-    prelude::*,
-    provider::{
-        fabric::Offer,
-        DomainOps, //
-    },
-    region::{
-        limits::MrLimits,
-        rawkey::{
-            map::KeyMap,
-            raw_key_size,
-            MAX_PIECES, //
-        }, //
-    },
-    support::{
-        child_list::ChildList,
-        num::signed, //
+    provider::fabric::Offer,
+    region::rawkey::{
+        raw_key_size,
+        MAX_PIECES, //
     }, //
 };
 use core::any::Any;
-use kernel::str::CString;
 
 /// The class of domains.
 static DOMAIN: Class = Class::new(

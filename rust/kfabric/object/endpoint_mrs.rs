@@ -4,29 +4,14 @@
 //!
 //! Lock order: `falling`, then the lock of a region, then `state`, which is taken with interrupts off.
 
-use crate::{
-    prelude::*,
-    provider::ep::EpCore,
-    support::{
-        hlist::{
-            Head,
-            Node, //
-        },
-        workqueue, //
-    }, //
+use super::prelude::*;
+use crate::support::hlist::{
+    Head,
+    Node, //
 };
 use core::{
     cell::Cell,
-    marker::PhantomPinned,
-    ptr::null_mut, //
-};
-use kernel::{
-    impl_has_work,
-    new_work,
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
+    marker::PhantomPinned, //
 };
 
 /// A region's link to its endpoint, as a part of the region.

@@ -25,13 +25,6 @@ use self::{
     srx::SrxBody, //
 };
 use super::{
-    binding::{
-        Bindable,
-        Binds,
-        Other, //
-    },
-    children::Child,
-    closing::Close,
     cntr::CounterBody,
     cq::{
         CqBinding,
@@ -40,20 +33,8 @@ use super::{
     domain::DomainBody,
     endpoint_mrs::EndpointMrs,
     eq::EqBody,
-    obj::{
-        Class,
-        Obj, //
-    }, //
+    prelude::*, //
 };
-use crate::{
-    prelude::*,
-    provider::{
-        ep::EpCore,
-        DomainOps, //
-    },
-    support::table::NO_SUCH_CALL, //
-};
-use kfi_bindings as c;
 
 pub(crate) use self::ops::private_data;
 

@@ -20,24 +20,9 @@ use self::{
     }, //
 };
 use super::{
-    binding::Bindable,
-    children::{
-        Child,
-        Children,
-        Place, //
-    },
-    closing::{
-        slots,
-        Close, //
-    },
     fabric::FabricBody,
-    obj::{
-        Class,
-        Obj,
-        Object, //
-    },
-    opening,
     pep::requests,
+    prelude::*,
     queues::{
         self,
         answer,
@@ -46,14 +31,6 @@ use super::{
         Handler,
         ReadResult,
         CANT_WAIT, //
-    }, //
-};
-use crate::{
-    prelude::*,
-    support::{
-        c_ref::parse_attr,
-        strings,
-        table::Table, //
     }, //
 };
 use kfi_bindings::{

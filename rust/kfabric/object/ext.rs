@@ -13,6 +13,7 @@
 //!
 //! Lock order: `RESERVING` is outside of all locks of a provider.
 
+use super::prelude::*;
 use crate::{
     object::{
         domain::DomainObject,
@@ -27,20 +28,13 @@ use crate::{
             parts::Reserve, //
         }, //
     },
-    prelude::*,
     provider::{
         Dma,
-        DomainOps,
         RawSgl, //
     },
-    region::rawkey::RemotePiece,
-    support::{
-        num::c_str,
-        table::Table, //
-    }, //
+    support::num::c_str, //
 };
 use kernel::dma::DataDirection;
-use kfi_bindings as c;
 
 /// Returns the table with this name. The core's tables precede the provider's.
 fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {

@@ -5,28 +5,9 @@
 pub(crate) mod open;
 
 use super::{
-    children::{
-        Children,
-        Parent, //
-    },
-    closing::{
-        slots,
-        Close, //
-    },
     instances::Instance,
-    obj::{
-        Class,
-        ClassTable,
-        Obj,
-        Object, //
-    }, //
+    prelude::*, //
 };
-use crate::{
-    prelude::*,
-    provider::FabricOps,
-    support::child_list::ChildList, //
-};
-use kernel::str::CString;
 
 /// The class of fabrics.
 static FABRIC: Class = Class::new(

@@ -4,10 +4,7 @@
 //!
 //! All of the memory is kmalloc memory, because consumers replace and free parts of it.
 
-use crate::{
-    prelude::*,
-    support::c_ref::c_ref, //
-};
+use super::prelude::*;
 use kernel::bindings;
 
 /// A list of infos, which `drop` frees.

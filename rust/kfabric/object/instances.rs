@@ -4,12 +4,7 @@
 //!
 //! Lock order: the lock is a leaf.
 
-use super::obj::{
-    Obj,
-    Object, //
-};
-use crate::prelude::*;
-use kernel::alloc::AllocError;
+use super::prelude::*;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.

@@ -30,19 +30,7 @@ use super::{
     descs::DescEntry,
     domain::DomainObject,
     eq::BoundEq,
-    obj::{
-        Class,
-        Obj, //
-    }, //
-};
-use crate::{
-    prelude::*,
-    provider::{
-        DomainOps,
-        Keys,
-        ProviderMr, //
-    },
-    support::cache::MrExtBox, //
+    prelude::*, //
 };
 use kernel::sync::atomic::Release;
 use kfi_bindings::{

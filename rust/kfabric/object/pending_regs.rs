@@ -3,20 +3,7 @@
 //! The objects of a domain that are left to the core's workqueue: a list, and the work item that
 //! settles them.
 
-use crate::{
-    prelude::*,
-    support::task, //
-};
-use core::ptr::null_mut;
-use kernel::{
-    impl_has_work,
-    new_work,
-    sync::atomic::Full,
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
-};
+use super::prelude::*;
 
 /// The unsettled objects of a domain. This has the end of the list; its owner has the links. Tasks
 /// wait here for a change.

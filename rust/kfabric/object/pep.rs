@@ -7,19 +7,6 @@
 pub(crate) mod requests;
 
 use super::{
-    binding::{
-        bind,
-        Binds,
-        Other, //
-    },
-    children::{
-        Child,
-        Place, //
-    },
-    closing::{
-        slots,
-        Close, //
-    },
     ep::private_data,
     eq::{
         BoundEq,
@@ -37,35 +24,17 @@ use super::{
         zeroed,
         InfoChain, //
     },
-    obj::{
-        Class,
-        Obj,
-        Object, //
-    },
-    opening, //
+    prelude::*, //
 };
 use crate::{
-    prelude::*,
-    provider::{
-        cm::{
-            ConnRequest,
-            ConnRequestHandler,
-            ConnRequests,
-            PepOps, //
-        },
-        msg_ep::MsgLimits, //
+    provider::cm::{
+        ConnRequestHandler,
+        ConnRequests,
+        PepOps, //
     },
-    support::{
-        sockaddr::{
-            self,
-            format_of,
-            RawAddress, //
-        },
-        table::{
-            unserved,
-            OpsSlot,
-            Table, //
-        }, //
+    support::sockaddr::{
+        format_of,
+        RawAddress, //
     }, //
 };
 use kfi_bindings::{

@@ -2,13 +2,8 @@
 
 //! The common parts of event queues, completion queues and counters.
 
-use super::children::Children;
-use crate::prelude::*;
-use kernel::time::{
-    msecs_to_jiffies,
-    Jiffies, //
-};
-use kfi_bindings as c;
+use super::prelude::*;
+use kernel::time::msecs_to_jiffies;
 
 /// Returns whether the consumer can wait for an object with this wait object. Any context.
 ///

@@ -11,16 +11,6 @@ use super::{
 };
 use crate::{
     object::{
-        binding::{
-            bind,
-            Binds,
-            Other, //
-        },
-        children::{
-            Children,
-            Place, //
-        },
-        closing::slots,
         cntr,
         cq,
         descs::Descs,
@@ -44,38 +34,12 @@ use crate::{
                 regv, //
             }, //
         },
-        obj::{
-            Class,
-            Object, //
-        },
-        opening,
-        pending_regs::PendingRegs, //
+        pending_regs::PendingRegs,
+        prelude::*, //
     },
-    post::AtomicForm,
-    prelude::*,
     provider::DomainRequest,
-    region::{
-        cpu_memory::WORD,
-        rawkey::{
-            self,
-            map::KeyMap, //
-        },
-        request::AuthKey, //
-    },
-    support::{
-        c_ref,
-        child_list::ChildList,
-        num::signed,
-        refusal::no_flags,
-        table::{
-            OpsSlot,
-            Table,
-            NO_SUCH_CALL, //
-        }, //
-    }, //
+    support::c_ref, //
 };
-use kernel::str::CString;
-use kfi_bindings as c;
 
 /// Returns the requested number, or `limit` if the consumer requests 0.
 ///

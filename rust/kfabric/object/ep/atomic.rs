@@ -19,15 +19,12 @@ use super::{
     EndpointObject, //
 };
 use crate::{
-    post::{injected::copy_nofault, local::Buffers, AtomicForm, AtomicKind},
-    prelude::*,
-    region::cpu_memory::{
-        AtomicOp,
-        WORD, //
-    },
-    support::table::Table, //
+    object::prelude::*,
+    post::{
+        injected::copy_nofault,
+        AtomicKind, //
+    }, //
 };
-use kfi_bindings as c;
 
 /// The slots for atomic operations.
 pub(super) static ATOMIC: Table<c::kfi_ops_atomic> = Table(c::kfi_ops_atomic {

@@ -13,31 +13,22 @@ use crate::{
             BoundEq,
             Writer, //
         },
-        info::InfoChain, //
+        info::InfoChain,
+        prelude::*, //
     },
-    prelude::*,
     provider::{
         cm::{
             Bounds,
-            ConnEvents,
             ConnFailed,
             ConnHandler, //
         },
-        cntr::CntrCore,
-        msg_ep::{
-            MsgEpOps,
-            MsgLimits, //
-        }, //
+        msg_ep::MsgEpOps, //
     }, //
 };
 use kernel::sync::{
-    atomic::{
-        Acquire,
-        Full, //
-    },
+    atomic::Acquire,
     MutexGuard, //
 };
-use kfi_bindings as c;
 
 /// The default flags of transfers.
 #[derive(Clone, Copy)]

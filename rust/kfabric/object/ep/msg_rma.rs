@@ -13,17 +13,9 @@ use super::posting::{
     TransferKind, //
 };
 use crate::{
-    post::{
-        local::Buffers,
-        MAX_REMOTE, //
-    },
-    prelude::*,
-    support::{
-        c_ref::c_ref,
-        table::Table, //
-    }, //
+    object::prelude::*,
+    post::MAX_REMOTE, //
 };
-use kfi_bindings as c;
 
 /// The slots for messages.
 pub(super) static MSG: Table<c::kfi_ops_msg> = Table(c::kfi_ops_msg {

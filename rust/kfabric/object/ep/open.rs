@@ -24,25 +24,12 @@ use crate::{
         endpoint_mrs::EndpointMrs,
         info::info_ref,
         mr::close::take_down,
-        opening,
-        pep::requests, //
+        pep::requests,
+        prelude::*, //
     },
-    post::PostFlags,
-    prelude::*,
     provider::{
-        cm::ConnEvents,
-        ep::EpCore,
         fabric::EP_TYPE,
-        msg_ep::{
-            MsgEpRequest,
-            MsgLimits, //
-        }, //
-    },
-    region::request::AuthKey,
-    support::{
-        c_ref::c_ref,
-        sockaddr,
-        table::NO_SUCH_CALL, //
+        msg_ep::MsgEpRequest, //
     }, //
 };
 use kfi_bindings::{

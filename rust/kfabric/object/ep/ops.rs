@@ -11,33 +11,10 @@ use super::{
     },
     posting::Target,
     EndpointBody,
-    EndpointObject, //
-    EP as CLASS,
+    EndpointObject,
+    EP as CLASS, //
 };
-use crate::{
-    object::{
-        binding::bind,
-        children::Place,
-        closing::slots,
-        obj::{
-            Class,
-            Obj,
-            Object, //
-        }, //
-    },
-    prelude::*,
-    provider::cq::Context,
-    support::{
-        num::signed_size,
-        refusal::no_flags,
-        sockaddr,
-        table::{
-            unserved,
-            OpsSlot,
-            Table, //
-        }, //
-    }, //
-};
+use crate::object::prelude::*;
 use kfi_bindings::{
     kfi_ops_cm,
     kfi_ops_ep,

@@ -15,50 +15,22 @@ use super::{
 use crate::{
     object::{
         cq::CqBinding,
-        domain::DomainObject, //
+        domain::DomainObject,
+        prelude::*, //
     },
     post::{
         injected::InjectCopy,
-        local::{
-            Buffers,
-            DescMr,
-            LocalRules, //
-        },
+        local::LocalRules,
         LocalMemory,
         Op,
-        PostFlags,
         RemoteMemory,
         TransferRequest, //
     },
-    prelude::*,
     provider::{
-        cntr::CntrCore,
-        cq::{
-            Context,
-            CqEntry, //
-        },
-        msg_ep::{
-            MsgLimits,
-            Post, //
-        },
+        msg_ep::Post,
         ticket::Ticket, //
-    },
-    region::{
-        cpu_memory::{
-            AtomicOp,
-            WORD, //
-        },
-        rawkey::{
-            map::KeyMap,
-            RemotePiece, //
-        }, //
-    },
-    support::{
-        num::signed_size,
-        table::NO_SUCH_CALL, //
     }, //
 };
-use kfi_bindings as c;
 use kfi_bindings::kfi_rma_iov;
 
 /// The object that a consumer posts a transfer on.

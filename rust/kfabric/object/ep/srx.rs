@@ -9,42 +9,15 @@
 
 use crate::{
     object::{
-        binding::{
-            bind,
-            Bindable,
-            Binds,
-            Other, //
-        },
-        children::{
-            Child,
-            Children,
-            Place,
-            Share, //
-        },
-        closing::{
-            slots,
-            Close, //
-        },
         cntr::CounterBody,
         cq::{
             CqBinding,
             CqBody, //
         },
         domain::DomainBody,
-        obj::{
-            Class,
-            Obj,
-            Object, //
-        }, //
+        prelude::*, //
     },
-    prelude::*,
-    provider::{
-        cntr::CntrCore,
-        msg_ep::{
-            MsgLimits,
-            Srx, //
-        }, //
-    }, //
+    provider::msg_ep::Srx, //
 };
 use kfi_bindings::{
     KFI_RECV,

@@ -5,36 +5,22 @@
 //! Lock order: the lock of the queue is taken with interrupts off. Only locks of wait queues and workqueues are
 //! inside of it. No handler runs and no code sleeps under the lock.
 
-use crate::{
-    object::{
-        eq::ring::{
-            EqEvent,
-            EqFailure,
-            EqPosition,
-            EqRing,
-            First,
-            PeerData, //
-        },
-        info::InfoChain,
-        queues::Handler, //
+use crate::object::{
+    eq::ring::{
+        EqEvent,
+        EqFailure,
+        EqPosition,
+        EqRing,
+        First,
+        PeerData, //
     },
+    info::InfoChain,
     prelude::*,
-    support::{
-        irqlock::IrqGuard,
-        task,
-        workqueue, //
-    }, //
+    queues::Handler, //
 };
 use kernel::{
     bindings,
-    impl_has_work,
-    new_work,
-    sync::CondVarTimeoutResult,
-    time::Jiffies,
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
+    sync::CondVarTimeoutResult, //
 };
 
 /// The position of an event that the core may remove before it is read.

@@ -2,15 +2,14 @@
 
 //! The entries of an event queue, and the bounded FIFO of unread ones.
 
-use crate::{
-    object::info::InfoChain,
+use crate::object::{
+    info::InfoChain,
     prelude::*, //
 };
 use core::mem::{
     take,
     ManuallyDrop, //
 };
-use kernel::alloc::AllocError;
 use kfi_bindings::{
     kfi_eq_cm_entry,
     kfi_eq_entry,

@@ -11,25 +11,14 @@ use super::{
 };
 use crate::{
     object::{
-        children::Children,
         domain,
         eq,
         instances::Instance,
-        obj::ClassTable,
-        opening,
-        pep, //
+        pep,
+        prelude::*, //
     },
-    prelude::*,
-    provider::{
-        FabricOps,
-        Provider, //
-    },
-    support::{
-        child_list::ChildList,
-        table::OpsSlot, //
-    }, //
+    provider::Provider, //
 };
-use kernel::str::CString;
 use kfi_bindings::{
     kfi_fabric_attr,
     kfi_ops_fabric, //

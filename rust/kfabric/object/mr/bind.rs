@@ -9,18 +9,11 @@ use super::{
     MrBody,
     MrObject, //
 };
-use crate::{
-    object::{
-        binding::{
-            Binds,
-            Other, //
-        },
-        cntr::CounterBody,
-        endpoint_mrs::EndpointMrs,
-        ep::EndpointBody, //
-    },
-    prelude::*,
-    provider::cntr::CntrCore, //
+use crate::object::{
+    cntr::CounterBody,
+    endpoint_mrs::EndpointMrs,
+    ep::EndpointBody,
+    prelude::*, //
 };
 use kfi_bindings::{
     KFI_MR_ENDPOINT,

@@ -2,13 +2,9 @@
 
 //! The bonds of a region, or those that it needs before it is enabled.
 
-use crate::{
-    object::endpoint_mrs::EndpointMrs,
-    prelude::*,
-    provider::{
-        cntr::CntrCore,
-        Bindings, //
-    }, //
+use crate::object::{
+    endpoint_mrs::EndpointMrs,
+    prelude::*, //
 };
 
 /// Something that a region may have to be bound to.

@@ -11,17 +11,9 @@ use super::{
     Inner,
     MrObject, //
 };
-use crate::{
-    object::endpoint_mrs::EndpointMrs,
-    prelude::*,
-    provider::{
-        cntr::CntrCore,
-        ProviderMr, //
-    },
-    support::{
-        cache::MrExtBox,
-        irqlock::IrqGuard, //
-    }, //
+use crate::object::{
+    endpoint_mrs::EndpointMrs,
+    prelude::*, //
 };
 
 /// A region's provider part and list, held until this is dropped. Any context.

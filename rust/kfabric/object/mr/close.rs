@@ -15,18 +15,11 @@ use super::{
     MrObject,
     Public, //
 };
-use crate::{
-    object::{
-        closing::Claim,
-        domain::DomainObject,
-        endpoint_mrs::EndpointMrs,
-        obj::Leave, //
-    },
-    prelude::*,
-    provider::{
-        cntr::CntrCore,
-        ProviderMr, //
-    }, //
+use crate::object::{
+    domain::DomainObject,
+    endpoint_mrs::EndpointMrs,
+    obj::Leave,
+    prelude::*, //
 };
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.

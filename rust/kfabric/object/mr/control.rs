@@ -17,21 +17,13 @@ use super::{
     MrObject, //
 };
 use crate::{
-    object::descs::DescEntry,
-    prelude::*,
-    region::{
-        rawkey::{
-            self,
-            RemotePiece, //
-        },
-        request::MrRequest,
-        segment_list::SegmentList,
-        shape::AddrRange, //
+    object::{
+        descs::DescEntry,
+        prelude::*, //
     },
-    support::refusal::no_flags, //
+    region::shape::AddrRange, //
 };
 use core::ptr::without_provenance_mut;
-use kfi_bindings as c;
 
 /// More requests follow on the endpoint.
 const MORE: u64 = widen_u32(c::KFI_MORE);

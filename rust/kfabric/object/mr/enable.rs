@@ -16,26 +16,11 @@ use super::{
     Public,
     MAX_TOGETHER, //
 };
-use crate::{
-    object::{
-        eq::Unread,
-        pending_regs::PendingRegs, //
-    },
-    prelude::*,
-    provider::{
-        BatchEntry,
-        Bindings,
-        Keys,
-        ProviderMr, //
-    },
-    support::{
-        cache::ListVec,
-        vec::PushReserved,
-        workqueue, //
-    }, //
+use crate::object::{
+    eq::Unread,
+    pending_regs::PendingRegs,
+    prelude::*, //
 };
-use core::ptr::null_mut;
-use kernel::alloc::AllocError;
 use kfi_bindings::KFI_MR_COMPLETE;
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets

@@ -10,16 +10,11 @@ use super::{
 };
 use crate::{
     object::{
-        closing::Claim,
-        pending_regs::PendingRegs, //
+        pending_regs::PendingRegs,
+        prelude::*, //
     },
-    prelude::*,
-    support::{
-        module::returned,
-        workqueue, //
-    }, //
+    support::module::returned, //
 };
-use core::ptr::null_mut;
 use kfi_bindings::kfi_closing;
 
 /// How many are taken out at a time.

@@ -20,24 +20,9 @@ use super::{
     },
     MAX_TOGETHER, //
 };
-use crate::{
-    object::{
-        closing::Claim,
-        domain::DomainObject, //
-    },
-    prelude::*,
-    provider::{
-        BatchEntry,
-        Bindings, //
-    },
-    region::request::{
-        Arguments,
-        MrRequest, //
-    },
-    support::{
-        cache::ListVec,
-        vec::PushReserved, //
-    }, //
+use crate::object::{
+    domain::DomainObject,
+    prelude::*, //
 };
 
 /// The results that C gets: a region or an errno for each.

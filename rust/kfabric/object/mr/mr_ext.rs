@@ -17,21 +17,12 @@ use crate::{
             EndpointMrLink,
             EndpointMrs, //
         },
-        eq::Unread, //
+        eq::Unread,
+        prelude::*, //
     },
-    prelude::*,
-    provider::cntr::CntrCore,
-    region::{
-        lease::Lease,
-        request::MrRequest,
-        segment_list::Source, //
-    },
-    support::cache::{
-        MrExtBox,
-        RARE_SIZE, //
-    }, //
+    region::lease::Lease,
+    support::cache::RARE_SIZE, //
 };
-use core::ptr::null_mut;
 use kfi_bindings::{
     KFI_MR_ENDPOINT,
     KFI_RMA_EVENT, //

@@ -12,14 +12,9 @@ use super::{
     },
     reference::MrRef, //
 };
-use crate::{
-    object::domain::DomainObject,
-    prelude::*,
-    provider::{
-        Keys,
-        ProviderMr, //
-    },
-    region::request::MrRequest, //
+use crate::object::{
+    domain::DomainObject,
+    prelude::*, //
 };
 
 /// A region that C hasn't been given yet.

@@ -12,23 +12,9 @@ use super::{
     MrObject,
     MR, //
 };
-use crate::{
-    object::{
-        binding::bind,
-        children::{
-            Child,
-            Place,
-            Share, //
-        },
-        domain::DomainBody,
-        obj::{
-            Class,
-            ClassTable,
-            Object, //
-        }, //
-    },
-    prelude::*,
-    support::table::OpsSlot, //
+use crate::object::{
+    domain::DomainBody,
+    prelude::*, //
 };
 
 impl Object for MrBody {

@@ -26,24 +26,11 @@ use crate::{
         children::Coming,
         descs::DescEntry,
         domain::DomainObject,
-        obj::Obj, //
+        prelude::*, //
     },
-    prelude::*,
-    provider::{
-        Keys,
-        ProviderMr, //
-    },
-    region::request::MrRequest,
     support::{
-        cache::{
-            MrExtBox,
-            ObjectBox, //
-        },
         task::frees_memory,
-        vec::{
-            Fifo,
-            PushReserved, //
-        }, //
+        vec::Fifo, //
     }, //
 };
 use kernel::sync::UniqueArc;

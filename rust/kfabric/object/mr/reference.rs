@@ -6,13 +6,7 @@ use super::{
     mr_ext::MrExt,
     MrObject, //
 };
-use crate::{
-    prelude::*,
-    support::cache::{
-        MrExtBox,
-        ObjectBox, //
-    }, //
-};
+use crate::object::prelude::*;
 use core::{
     mem::MaybeUninit,
     ops::Deref, //

@@ -5,27 +5,10 @@
 //! Each of the five entry points names its list and calls [`register`].
 
 use super::open::open;
-use crate::{
-    object::{
-        domain::DomainObject,
-        opening::{
-            self,
-            Out, //
-        }, //
-    },
-    prelude::*,
-    region::{
-        limits::MrLimits,
-        request::{
-            Arguments,
-            AuthKey,
-            MrRequest, //
-        },
-        segment_list::{
-            SegmentList,
-            Source, //
-        }, //
-    }, //
+use crate::object::{
+    domain::DomainObject,
+    opening::Out,
+    prelude::*, //
 };
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,

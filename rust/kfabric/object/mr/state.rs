@@ -15,7 +15,7 @@
 //! A region is closed in any state but `Pending`, which ends by itself: it is `Closing` then, and last
 //! `Closed`.
 
-use crate::prelude::*;
+use crate::object::prelude::*;
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,7 @@
 //!
 //! Lock order: the lock is a leaf. Requests are dropped outside of it.
 
-use crate::{
-    prelude::*,
-    provider::cm::ConnRequest, //
-};
+use crate::object::prelude::*;
 
 kernel::sync::global_lock! {
     // SAFETY: The module calls `init` before any other function of this file.
