@@ -5,17 +5,10 @@
 
 use crate::{
     completion::Done,
-    device::Device,
     in_flight::{
         InFlight,
         InFlightRef,
         StableRef, //
-    },
-    mr::{
-        FastMr,
-        Fence,
-        PreparedMr,
-        ValidMr, //
     },
     prelude::*,
     request::{
@@ -24,11 +17,9 @@ use crate::{
         NotPosted,
         Request, //
     },
-    sg::DmaList,
     wc::{
         DeviceId,
-        Invalidated,
-        WrError, //
+        Invalidated, //
     },
     wr::{
         SendWr,

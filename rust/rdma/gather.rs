@@ -10,13 +10,9 @@
 
 use crate::{
     access::Access,
-    device::Device,
     in_flight::StableRef,
-    mr::ValidMr,
-    pd::Pd,
     prelude::*,
-    qp::Qp,
-    small_vec::SmallVec, //
+    qp::Qp, //
 };
 use core::ops::Range;
 use kernel::{

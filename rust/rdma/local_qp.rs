@@ -16,27 +16,15 @@ use crate::{
     credits::Credit,
     mr::{
         abandon_all,
-        FastMr,
-        Fence,
-        PreparedMr,
         RefreshError,
-        RegisterError,
-        ValidMr, //
+        RegisterError, //
     },
-    outstanding::Outstanding,
-    pd::Pd,
     prelude::*,
     qp::{
         Qp,
         ReadyToSend, //
     },
-    sg::DmaList,
-    small_vec::SmallVec,
     waiter::Waiter,
-    wc::{
-        WcStatus,
-        WrError, //
-    },
     wr_batch::{
         PostError,
         RegionWr,

@@ -24,13 +24,7 @@
 mod fast;
 mod valid;
 
-use crate::{
-    device::Device,
-    prelude::*,
-    sg::DmaList,
-    small_vec::SmallVec,
-    wc::WrError, //
-};
+use crate::prelude::*;
 
 pub use self::{
     fast::{

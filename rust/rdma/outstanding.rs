@@ -23,9 +23,7 @@ use crate::{
         Credit,
         Credits, //
     },
-    errno,
     prelude::*,
-    wc::WcStatus,
     wr_batch::{
         PostError,
         WrBatch, //

@@ -2,6 +2,25 @@
 
 //! The items that most files of the crate import, and the kernel's own prelude.
 
+pub(crate) use crate::{
+    access::AccessFlags,
+    device::Device,
+    errno,
+    mr::{
+        FastMr,
+        Fence,
+        PreparedMr,
+        ValidMr, //
+    },
+    outstanding::Outstanding,
+    pd::Pd,
+    sg::DmaList,
+    small_vec::SmallVec,
+    wc::{
+        WcStatus,
+        WrError, //
+    }, //
+};
 pub(crate) use core::{
     marker::PhantomData,
     mem::{

@@ -18,24 +18,16 @@ mod attr;
 mod drain;
 
 use crate::{
-    access::AccessFlags,
     cq::{
         Cq,
         Entries, //
     },
-    outstanding::{
-        End,
-        Outstanding, //
-    },
-    pd::{
-        Counted,
-        Pd, //
-    },
+    outstanding::End,
+    pd::Counted,
     port::Path,
     prelude::*,
     sg::leak,
-    srq::Srq,
-    wc::WcStatus, //
+    srq::Srq, //
 };
 use rdma_bindings as b;
 

@@ -15,7 +15,6 @@
 use crate::{
     access::Access,
     cm::Chain,
-    device::Device,
     gather::{
         Buffer,
         Gather, //
@@ -25,27 +24,14 @@ use crate::{
         InFlightRef,
         StableRef, //
     },
-    mr::{
-        FastMr,
-        Fence,
-        PreparedMr, //
-    },
-    pd::Pd,
     prelude::*,
     request::{
         CompletedRequest,
         CompletionHandler,
         Request, //
     },
-    sg::{
-        DmaList,
-        Mapping, //
-    },
-    small_vec::SmallVec,
-    wc::{
-        DeviceId,
-        WrError, //
-    },
+    sg::Mapping,
+    wc::DeviceId,
     wr::{
         Remote,
         SendWr,

@@ -7,10 +7,8 @@
 
 use crate::{
     cm::Endpoint,
-    errno,
     outstanding::{
         End,
-        Outstanding,
         Owner, //
     },
     prelude::*,
@@ -19,8 +17,7 @@ use crate::{
     wc::{
         Arrival,
         CqId,
-        Invalidated,
-        WrError, //
+        Invalidated, //
     },
     wr::{
         Receive,

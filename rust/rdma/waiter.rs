@@ -7,14 +7,9 @@ use crate::{
     credits::Credit,
     outstanding::{
         End,
-        Outstanding,
         Owner, //
     },
     prelude::*,
-    wc::{
-        WcStatus,
-        WrError, //
-    },
     wr_batch::{
         PostError,
         WrBatch, //

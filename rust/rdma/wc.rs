@@ -2,10 +2,7 @@
 
 //! Completions and their status.
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
+use crate::prelude::*;
 use core::ptr::null;
 use kernel::fmt;
 

@@ -4,10 +4,7 @@
 
 use crate::{
     gather::Gather,
-    mr::PreparedMr,
-    prelude::*,
-    sg::DmaList,
-    small_vec::SmallVec, //
+    prelude::*, //
 };
 use rdma_bindings as b;
 

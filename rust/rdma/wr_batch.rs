@@ -2,17 +2,8 @@
 
 //! Requests about regions that are posted with one word to the device.
 
-use crate::{
-    mr::{
-        PreparedMr,
-        ValidMr, //
-    },
-    prelude::*,
-    sg::DmaList, //
-};
-use core::{
-    mem::MaybeUninit, //
-};
+use crate::prelude::*;
+use core::mem::MaybeUninit;
 use rdma_bindings as b;
 
 /// Maximum number of requests.

@@ -16,11 +16,7 @@ use super::{
 use crate::{
     completion::Done,
     prelude::*,
-    waiter::Waiter,
-    wc::{
-        WcStatus,
-        WrError, //
-    }, //
+    waiter::Waiter, //
 };
 use kernel::time::{
     delay::fsleep,

@@ -4,19 +4,12 @@
 
 use super::LocalQp;
 use crate::{
-    access::AccessFlags,
-    errno,
-    mr::{
-        FastMr,
-        Kind, //
-    },
+    mr::Kind,
     prelude::*,
     sg::{
         Run,
         SgBuilder, //
-    },
-    small_vec::SmallVec,
-    wc::WrError, //
+    }, //
 };
 use kernel::{
     dma::DataDirection,

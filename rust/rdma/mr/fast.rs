@@ -3,18 +3,10 @@
 //! Fast memory regions that are not valid: without memory, and then with memory.
 
 use crate::{
-    access::AccessFlags,
-    pd::{
-        Counted,
-        Pd, //
-    },
+    pd::Counted,
     prelude::*,
-    sg::{
-        DmaList,
-        Layout, //
-    }, //
+    sg::Layout, //
 };
-use core::mem::ManuallyDrop;
 use kernel::page::PAGE_SIZE;
 
 /// A fast memory region that is not valid at the device: no peer can reach anything through it.

@@ -8,13 +8,8 @@ use super::fast::{
     PreparedMr, //
 };
 use crate::{
-    access::AccessFlags,
-    pd::Pd,
     prelude::*,
-    sg::{
-        DmaList,
-        Mapping, //
-    }, //
+    sg::Mapping, //
 };
 
 /// A region that is valid at the device: who knows its key reaches its memory.

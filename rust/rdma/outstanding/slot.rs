@@ -10,10 +10,7 @@
 use crate::{
     credits::Credits,
     prelude::*,
-    wc::{
-        RawCompletion,
-        WcStatus, //
-    }, //
+    wc::RawCompletion, //
 };
 
 /// The owner of the slot of a silent request that has failed, whose own owner has been told.

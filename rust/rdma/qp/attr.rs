@@ -3,11 +3,11 @@
 //! Attributes of queue pairs.
 
 use crate::{
-    access::AccessFlags,
     port::{
         Gid,
         Path, //
-    }, //
+    },
+    prelude::*, //
 };
 use rdma_bindings as b;
 

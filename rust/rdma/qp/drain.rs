@@ -21,12 +21,9 @@ use crate::{
         Entries, //
     },
     gather::Gather,
-    outstanding::Outstanding,
-    pd::Pd,
     prelude::*,
     srq::Srq,
     waiter::Waiter,
-    wc::WcStatus,
     wr::{
         Receive,
         WorkRequest, //
