@@ -440,7 +440,7 @@ struct kfi_fabric_attr {
 
 /**
  * struct kfi_info - What a consumer wants, as hints, or what a provider offers.
- * @next: The next offer; kfi_getinfo() gives the best one first.
+ * @next: The next offer, in the order in which providers were registered and devices found.
  * @caps: Capabilities.
  * @mode: Mode bits.
  * @addr_format: KFI_SOCKADDR and so on: how the addresses are written.
@@ -592,7 +592,7 @@ u32 kfi_version(void);
  * @service: Number of a port at @node, or NULL.
  * @flags: KFI_SOURCE (@node and @service are local), KFI_NUMERICHOST, KFI_PROV_ATTR_ONLY, or 0.
  * @hints: The needs of the caller, or NULL for anything.
- * @info: Where to put the list of offers, the best one first; free it with kfi_freeinfo().
+ * @info: Where to put the list of offers; free it with kfi_freeinfo().
  *
  * An offer has the true names and limits of its device, and in domain_attr->mr_mode the bits that
  * its provider needs. Hints with a domain_attr whose mr_mode lacks one of them don't get the offer.
@@ -734,7 +734,7 @@ int kfi_refuse(int err, const char *why) __cold;
  * For a memory region: on return its key is refused and its memory belongs to the caller alone.
  *
  * Context: Process context; may sleep. Not from a kfi_comp_handler.
- * Return: 0, or with the object still open, but for the last:
+ * Return: 0, or with the object still open, except after -KFI_EIO:
  *
  * * -KFI_EINVAL: @fid is NULL or an error pointer.
  * * -KFI_EINVAL: another call is closing the object.

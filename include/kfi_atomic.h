@@ -175,12 +175,14 @@ struct kfi_ops_atomic {
  *
  * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EINVAL: @msg or rma_iov is NULL, or rma_iov_count is 0.
+ * * -KFI_EINVAL: @msg is NULL, or rma_iov_count is 0.
  * * -KFI_E2BIG: rma_iov_count is above 1.
+ * * -KFI_EINVAL: rma_iov is NULL.
  * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
- * * -KFI_EINVAL: an operand is NULL, or a count is 0.
- * * -KFI_EFAULT: no memory at the address of an operand.
+ * * -KFI_EINVAL: a count is 0.
  * * -KFI_E2BIG: a count is above 1.
+ * * -KFI_EINVAL: an operand is NULL.
+ * * -KFI_EFAULT: no memory at the address of an operand.
  * * -KFI_EINVAL: @result is NULL or unaligned.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
  * * -KFI_ENOTCONN: there is no connection.

@@ -57,7 +57,7 @@ struct kfi_closing {
  *	Process context; sleeps until the device is done with all of them.
  *	Returns 0 if all are registered; else the first errno of the above that isn't
  *	-KFI_ECANCELED; or, with nothing registered:
- *	-KFI_EINVAL (@domain_fid isn't a domain of this provider, @attrs or @mrs is NULL),
+ *	-KFI_EINVAL (@domain_fid isn't a domain of a provider written in Rust, @attrs or @mrs is NULL),
  *	-KFI_EBADFLAGS (@batch_flags), or
  *	-KFI_ENOMEM.
  * @close_many: Close @count regions, each as kfi_close() does; NULL is none. They needn't be of one
@@ -76,7 +76,7 @@ struct kfi_closing {
  *	reports the invalidation.
  *	Returns 0: closed, as by kfi_close(). With the region open, to be closed by the others:
  *	-KFI_EAGAIN (there is something to be waited for), or
- *	-KFI_EINVAL (@mr isn't a region of this provider, or another call is closing it).
+ *	-KFI_EINVAL (@mr isn't a region, or another call is closing it).
  *	Behind the end of tables of older providers.
  */
 struct kfi_batch_ops {

@@ -162,7 +162,6 @@ static inline int kfi_listen(struct kfid_pep *pep)
  * * -KFI_EHOSTUNREACH: over "verbs": no route.
  * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
  * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.
- * * -KFI_ECONNRESET: over "verbs": the peer is gone.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *param,
@@ -177,7 +176,7 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * @param: Private data for the peer, or NULL.
  * @paramlen: Its length, in bytes; at most 196.
  *
- * If the peer has gone meanwhile, an error event tells (KFI_ECONNRESET).
+ * If the peer has gone meanwhile, an error event or this call reports KFI_ECONNRESET.
  *
  * Context: Process context; may sleep. It may be called in the handler of an event queue.
  * Return: 0, or:
@@ -191,11 +190,8 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * * -KFI_EOPBADSTATE: an attempt was made.
  * * -KFI_EOPBADSTATE: the endpoint has no request.
  * * -KFI_ENODEV: the device is gone.
- * * -KFI_EINVAL: over "verbs": @addr and src_addr are of different families.
- * * -KFI_EHOSTUNREACH: over "verbs": no route.
- * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
- * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.
  * * -KFI_ECONNRESET: over "verbs": the peer is gone.
+ * * -KFI_EHOSTUNREACH: over "verbs": the device or its driver fails.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t paramlen)

@@ -774,8 +774,8 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * queue, for which nobody waits: then the key is good for a peer that got it by something that was
  * posted on this endpoint afterwards. kfi_mr_bind(3) says more.
  *
- * Context: Any, if @mr is one to the device and bound to an endpoint that has been connected. Otherwise
- * process context; may sleep.
+ * Context: Any, if an event queue is bound to the domain. Also any, if @mr is one region of its device,
+ * and bound to an endpoint that has been connected. Otherwise process context; may sleep.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @mr is NULL or an error pointer.

@@ -210,9 +210,9 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * An endpoint of type KFI_EP_MSG is connected to a peer, see kfi_cm.h. With the info of the event
  * KFI_CONNREQ, this call takes the request, and the endpoint is to answer it. An endpoint of type
  * KFI_EP_RDM transfers nothing with a provider written in Rust: all calls for that return
- * -KFI_ENOSYS. Memory regions can be bound to it (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is the same as
- * KFI_EP_RDM, if the provider has any. The authorization key is that of @info->ep_attr or else the
- * domain's.
+ * -KFI_ENOSYS. Memory regions can be bound to it (KFI_MR_ENDPOINT). Without a request to answer,
+ * KFI_EP_UNSPEC is the same as KFI_EP_RDM, if the provider has any. The authorization key is that of
+ * @info->ep_attr or else the domain's.
  *
  * kfi_close() of an endpoint ends its connection and waits until all that was posted has ended. It
  * shuts out peers from the regions that are bound to it, for good. The regions stay open.

@@ -2,10 +2,11 @@
 /*
  * The test peer: a remote side that reaches registered memory by its key.
  *
- * It is written on raw verbs alone and shares no code with the code under test. A peer has a
- * connected pair of queue pairs of its own on the domain's device. The target is on the domain's
- * protection domain, so that it sees exactly the keys that were registered there. The initiator is
- * on a protection domain of the peer. Ordinary RDMA traffic goes between them.
+ * It is written on raw verbs and shares no code with the code under test. It takes only the
+ * protection domain and removal callbacks from kfabric. A peer has a connected pair of queue pairs
+ * of its own on the domain's device. The target is on the domain's protection domain, so that it
+ * sees exactly the keys that were registered there. The initiator is on a protection domain of the
+ * peer. Ordinary RDMA traffic goes between them.
  *
  * A refused access ends a reliable connection, so the peer connects anew after every failure; a
  * caller doesn't notice. One call runs at a time; several threads may share a peer and then wait
