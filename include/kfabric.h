@@ -389,7 +389,8 @@ struct kfi_ep_attr {
  * @mr_cnt: Memory regions that can be open at once.
  * @tclass: Traffic class, KFI_TC_*.
  *
- * In hints 0 and NULL ask for nothing in particular, and a count or a size is a minimum.
+ * In hints 0 and NULL ask for nothing in particular, except that an @mr_mode of 0 takes only offers
+ * that need no mode. A count or a size is a minimum.
  */
 struct kfi_domain_attr {
 	struct kfid_domain	*domain;

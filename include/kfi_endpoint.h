@@ -259,12 +259,13 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
 }
 
 /**
- * kfi_ep_bind() - Bind a queue or a counter to an endpoint.
+ * kfi_ep_bind() - Bind a queue, a counter or a shared receive context to an endpoint.
  * @ep: The endpoint, not enabled yet.
  * @bfid: Fid of what to bind.
- * @flags: Its use. For an event queue: 0. For a completion queue: KFI_TRANSMIT, KFI_RECV or both,
- *	and KFI_SELECTIVE_COMPLETION if only requests with KFI_COMPLETION are to be reported. For a
- *	counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
+ * @flags: Its use. For an event queue or a shared receive context: 0. For a completion queue:
+ *	KFI_TRANSMIT, KFI_RECV or both, and KFI_SELECTIVE_COMPLETION if only requests with
+ *	KFI_COMPLETION are to be reported. For a counter: one or more of KFI_TRANSMIT, KFI_RECV,
+ *	KFI_READ and KFI_WRITE.
  *
  * kfi_close() of a queue or a counter unbinds it from the endpoint, which stays open. A shared
  * receive context can't be closed while an endpoint is bound to it (-KFI_EBUSY).
@@ -589,7 +590,6 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EINVAL: the buffer, the list or @msg is NULL and not empty; msg->type is unknown.
- * * -KFI_ENOSYS: kfi_send() on a shared receive context.
  * * -KFI_EOPNOTSUPP: the endpoint shares a context.
  * * -KFI_ENOCQ: a context without a completion queue.
  * * -KFI_ENODEV: the device of a context is gone.
@@ -604,7 +604,6 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EFAULT: memory that may not be registered, or NULL.
  * * -KFI_E2BIG: too many pieces.
  * * -KFI_EAGAIN: the completion queue or the endpoint's queue is full.
- * * -KFI_ENOKEY: over "verbs": a key for KFI_INVALIDATE exceeds 32 bits.
  * * -KFI_ENOMEM: over "verbs": out of memory.
  * * -KFI_EIO: over "verbs": the device refuses the request.
  */
@@ -699,7 +698,7 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EINVAL: the buffer, the list or @msg is NULL and not empty; msg->type is unknown.
- * * -KFI_ENOSYS: kfi_send() on a shared receive context.
+ * * -KFI_ENOSYS: a shared receive context.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
  * * -KFI_ENOTCONN: there is no connection; kfi_recv(): it has ended.
  * * -KFI_EBADFLAGS: an unknown flag.

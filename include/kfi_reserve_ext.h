@@ -29,8 +29,8 @@
  * struct kfi_reserve_ops - Reserve what regions are made of.
  * @size: Size of this table in bytes, as its provider was built.
  * @reserve: Reserve the needs of @count regions of up to @pages pages each, in as many segments at
- *	most. From then on the reserve serves every registration of up to that size, while fewer than
- *	@count of its regions are open. In a domain with KFI_MR_ENDPOINT, it does so only if the
+ *	most. From then on the reserve serves every registration of up to that size without gaps,
+ *	while fewer than @count of its regions are open. In a domain with KFI_MR_ENDPOINT, it does so only if the
  *	task is freeing memory (PF_MEMALLOC), or no other memory could be had. The reserve is given
  *	back when the domain is closed.
  *	Process context; may sleep.
