@@ -112,7 +112,7 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         }
         let loan = self.lender.lend();
         let register = WorkRequest::new(SendWr::register(loan.get()), loan);
-        let request = Request::new(register, then(Registering::new(&self.fate)), GFP_ATOMIC)?;
+        let request = Request::new(register, then(Registering(self.fate.clone())), GFP_ATOMIC)?;
         match self.fate.give(|| post(request).map_err(|not| not.error))? {
             true => Ok(()),
             false => Err(EINVAL),
@@ -195,14 +195,14 @@ impl<L: DmaList> EndpointMr<L> {
         }
         match self.fate.outcome() {
             // SAFETY: The device has carried out the registration.
-            Outcome::Valid => Settled::Valid(unsafe { lender.take_back().into_valid() }),
-            Outcome::Lost => {
+            VALID => Settled::Valid(unsafe { lender.take_back().into_valid() }),
+            LOST => {
                 // SAFETY: The queue pair could not be destroyed, so all its requests were leaked, with
                 // their loans.
                 unsafe { lender.take_lost() }.leak();
                 Settled::Stuck
             }
-            Outcome::Failed => match lender.take_back().abandon() {
+            _ => match lender.take_back().abandon() {
                 Some(list) => {
                     drop(list);
                     Settled::Gone
@@ -253,30 +253,15 @@ const NONE: u32 = 0;
 /// There is one, which is just being posted.
 const GIVEN: u32 = 1;
 const WAITING: u32 = 2;
-// It has ended.
+/// The device has carried it out.
 const VALID: u32 = 3;
+/// The device has not carried it out, or that isn't known.
 const FAILED: u32 = 4;
+/// The queue pair could not be destroyed, so all its requests were leaked, with their loans.
 const LOST: u32 = 5;
-
-/// How a registration has ended.
-enum Outcome {
-    /// The device has carried it out.
-    Valid,
-    /// It has not, or that isn't known.
-    Failed,
-    /// The queue pair could not be destroyed, so all its requests were leaked, with their loans.
-    Lost,
-}
 
 /// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
 pub struct Registering(Arc<RegState>);
-
-impl Registering {
-    /// Makes the part that a request carries.
-    fn new(fate: &Arc<RegState>) -> Self {
-        Self(fate.clone())
-    }
-}
 
 impl RegState {
     /// Returns the key of the region. Any context.
@@ -303,17 +288,13 @@ impl RegState {
         self.state.load(Acquire) == VALID
     }
 
-    /// Returns how the registration has ended. There must be one. Sleeps, uninterruptibly, until it
-    /// [has ended](Self::is_known).
-    fn outcome(&self) -> Outcome {
+    /// Returns how the registration has ended: [`VALID`], [`FAILED`] or [`LOST`]. There must be one. Sleeps,
+    /// uninterruptibly, until it [has ended](Self::is_known).
+    fn outcome(&self) -> u32 {
         if !self.is_known() {
             self.done.wait();
         }
-        match self.state.load(Acquire) {
-            VALID => Outcome::Valid,
-            LOST => Outcome::Lost,
-            _ => Outcome::Failed,
-        }
+        self.state.load(Acquire)
     }
 
     /// Checks whether there is a request, or has been. Any context.
@@ -394,7 +375,7 @@ impl Invalidation {
     fn new(of: &Arc<RegState>) -> Result<(Self, Registering)> {
         let own = RegState::new(of.key, of.device)?;
         own.state.store(WAITING, Relaxed);
-        let invalidating = Registering::new(&own);
+        let invalidating = Registering(own.clone());
         let of = of.clone();
         Ok((Self { own, of }, invalidating))
     }
@@ -442,7 +423,7 @@ mod tests {
         fate: &Arc<RegState>,
         post: impl FnOnce(Registering) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        fate.give(|| post(Registering::new(fate)))
+        fate.give(|| post(Registering(fate.clone())))
     }
 
     /// Has a completion queue of the device at this address say that a peer has had a key invalidated.
@@ -459,8 +440,8 @@ mod tests {
         // SAFETY: This is the member that goes with the flag.
         *unsafe { wc.ex.invalidate_rkey.as_mut() } = key;
         // SAFETY: `cq` is there until this function returns.
-        let completion = unsafe { RawCompletion::new(&raw const *cq, &wc) }.read();
-        completion.invalidated().map(to).ok_or(EINVAL)
+        let completion = unsafe { RawCompletion::new(&raw const *cq, &wc) };
+        completion.arrival().1.map(to).ok_or(EINVAL)
     }
 
     #[test]
@@ -511,7 +492,7 @@ mod tests {
         assert!(fate.is_given() && !fate.is_known());
         drop(kept);
         assert!(fate.is_known() && fate.wait(0));
-        assert!(matches!(fate.outcome(), Outcome::Failed));
+        assert_eq!(fate.outcome(), FAILED);
         Ok(())
     }
 
@@ -523,7 +504,7 @@ mod tests {
             Ok(())
         };
         assert_eq!(give(&fate, at_once), Ok(true));
-        assert!(fate.is_valid() && matches!(fate.outcome(), Outcome::Valid));
+        assert!(fate.is_valid() && fate.outcome() == VALID);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     cq::Cq,
     credits::Credit,
     mr::{
-        abandon_all,
+        deregister_all,
         RefreshError,
         RegisterError, //
     },
@@ -222,28 +222,9 @@ impl LocalQp {
         posted
     }
 
-    /// Posts a request, as [`Waiter::post`]. Sleeps, uninterruptibly, until there is a credit.
-    ///
-    /// # Safety
-    ///
-    /// The requirements of [`Waiter::post`], except those for the queue pair.
-    #[inline]
-    unsafe fn post(
-        &self,
-        waiter: Pin<&Waiter<'_>>,
-        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> Result,
-    ) -> Result<(), WrError> {
-        let credit = self.credit()?;
-        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
-        // long as requests may complete. The caller promises the rest.
-        self.while_up(|qp| unsafe { waiter.post(&credit, |cqe| post(qp, cqe)) })
-            .unwrap_or(Err(WrError::Flushed))?;
-        credit.keep();
-        Ok(())
-    }
-
-    /// Posts a request by `post`, which gets the queue pair and the `cqe`, and waits for its completion. After an error nothing carries it out any more, except with
-    /// [`WrError::Lost`]. Sleeps, uninterruptibly, a few time limits at most once there is a credit.
+    /// Posts a request by `post`, which gets the queue pair and the `cqe`, and waits for its completion. After an
+    /// error the device does not execute the request later, except with [`WrError::Lost`]. Sleeps, uninterruptibly, a
+    /// few time limits at most once there is a credit.
     ///
     /// # Safety
     ///
@@ -257,9 +238,13 @@ impl LocalQp {
         stack_pin_init!(let waiter = Waiter::new(&self.sends));
         let waiter = waiter.into_ref();
 
-        // SAFETY: The caller promises that the memory of the request outlives this call. The call
-        // returns only when the request has completed, or the queue pair is gone. The waiter waits.
-        unsafe { self.post(waiter, post) }?;
+        let credit = self.credit()?;
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as long as requests
+        // may complete. The memory of the request is valid by the function's contract: this returns only when the
+        // request has completed, or the queue pair is gone. The waiter waits.
+        self.while_up(|qp| unsafe { waiter.post(&credit, |cqe| post(qp, cqe)) })
+            .unwrap_or(Err(WrError::Flushed))?;
+        credit.keep();
         self.wait(waiter)?;
         waiter.result()
     }
@@ -448,10 +433,9 @@ impl LocalQp {
         }
         for (mr, list) in old.into_iter().zip(lists) {
             // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
-            let mr = unsafe { mr.into_suspended() };
+            let mr = unsafe { mr.remap(list) };
             // On an error all are dropped, and so deregistered; the device has none of them now.
-            let mr = mr.map(list).map_err(|_| RefreshError::Gone)?;
-            prepared.push_reserved(mr);
+            prepared.push_reserved(mr.map_err(|_| RefreshError::Gone)?);
         }
         if let Err(error) = self.make_valid(&prepared) {
             let count = prepared.len();
@@ -489,29 +473,31 @@ impl LocalQp {
     }
 }
 
-/// Takes `count` regions back that the device may have registered or not.
+/// Deregisters `count` regions that the device may have registered or not, and returns their lists.
 #[cold]
 fn undo<L: DmaList>(
     mrs: impl IntoIterator<Item = PreparedMr<L>>,
     count: usize,
     error: WrError,
 ) -> RegisterError<L> {
-    let lists = match error {
-        WrError::Lost => {
-            // The device may look at the regions yet, so they must stay.
-            mrs.into_iter().for_each(PreparedMr::leak);
-            Err(EIO)
-        }
-        _ => abandon_all(mrs, count),
-    };
-    RegisterError { error, lists }
-}
-
-/// Deregisters regions, all of them, and gives an error if any failed.
-fn deregister_all(mrs: impl IntoIterator<Item = ValidMr>) -> Result {
-    let mut result = Ok(());
+    let mut lists = SmallVec::with_capacity(count, GFP_KERNEL).map_err(Error::from);
+    let mut leaked = false;
     for mr in mrs {
-        result = mr.deregister().and(result);
+        let list = match error {
+            // The device may register the region later, so it must stay.
+            WrError::Lost => {
+                mr.leak();
+                None
+            }
+            _ => mr.abandon(),
+        };
+        match (list, &mut lists) {
+            (Some(list), Ok(lists)) => lists.push_reserved(list),
+            (Some(_), Err(_)) => (),
+            (None, _) => leaked = true,
+        }
     }
-    result
+    // That memory is lost for good matters more than why there is no answer.
+    let lists = if leaked { Err(EIO) } else { lists };
+    RegisterError { error, lists }
 }

@@ -135,29 +135,15 @@ pub struct RegisterError<L> {
     pub lists: Result<SmallVec<L>>,
 }
 
-/// Deregisters `count` regions, and returns their lists. The device may have registered any of
-/// them.
-pub(crate) fn abandon_all<L: DmaList>(
-    mrs: impl IntoIterator<Item = PreparedMr<L>>,
-    count: usize,
-) -> Result<SmallVec<L>> {
-    let mut lists = SmallVec::with_capacity(count, GFP_KERNEL).map_err(Error::from);
-    let mut leaked = false;
+/// Deregisters regions, all of them. Sleeps until no peer can reach their memory.
+///
+/// An error means that the device would not let go of all of them, as for [`ValidMr::deregister`].
+pub fn deregister_all(mrs: impl IntoIterator<Item = ValidMr>) -> Result {
+    let mut result = Ok(());
     for mr in mrs {
-        match (mr.abandon(), &mut lists) {
-            (Some(list), Ok(lists)) => {
-                lists.push_reserved(list);
-            }
-            (Some(_), Err(_)) => (),
-            (None, _) => leaked = true,
-        }
+        result = mr.deregister().and(result);
     }
-    // That memory is lost for good matters more than why there is no answer.
-    if leaked {
-        Err(EIO)
-    } else {
-        lists
-    }
+    result
 }
 
 /// The state of regions that could not be given other memory.

@@ -134,15 +134,13 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
         // away for this.
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
-        let completion;
         let (mut vendor_error, mut invalidated, mut at) = (0, None, None);
         let (result, request) = match end {
             End::Completed(told) => {
-                completion = told.read();
-                (vendor_error, invalidated) = (completion.vendor_error, completion.invalidated());
-                at = Some(completion.at);
-                let result = completion.status.to_result();
-                (result.map(|()| completion.arrival), Some(this.request))
+                let (arrival, key) = told.arrival();
+                (vendor_error, invalidated, at) = (told.vendor_error(), key, Some(told.at()));
+                let result = told.status().to_result();
+                (result.map(|()| arrival), Some(this.request))
             }
             End::Refused(error) => (Err(WrError::Post(*error)), Some(this.request)),
             End::Gone => (Err(WrError::TimedOut), Some(this.request)),

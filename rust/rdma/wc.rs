@@ -6,18 +6,6 @@ use crate::prelude::*;
 use core::ptr::null;
 use kernel::fmt;
 
-/// The content of a completion.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Completion {
-    pub(crate) status: WcStatus,
-    /// The vendor's error code.
-    pub(crate) vendor_error: u32,
-    /// The received data, for a receive without an error.
-    pub(crate) arrival: Arrival,
-    /// The completion queue.
-    pub(crate) at: CqId,
-}
-
 /// A completion during its callback.
 ///
 /// # Invariants
@@ -64,15 +52,49 @@ impl<'a> RawCompletion<'a> {
         self.status
     }
 
-    /// Returns the full content.
-    pub(crate) fn read(self) -> Completion {
-        Completion {
-            // SAFETY: `cq` is null or valid by the type invariant.
-            at: unsafe { CqId::of(self.cq) },
-            ..self
-                .wc
-                .map_or(Completion::bare(self.status), Completion::read)
+    /// Returns the completion queue.
+    pub(crate) fn at(self) -> CqId {
+        // SAFETY: `cq` is null or valid by the type invariant.
+        unsafe { CqId::of(self.cq) }
+    }
+
+    /// Returns the vendor's error code, or 0 without an error.
+    pub(crate) fn vendor_error(self) -> u32 {
+        match self.status {
+            WcStatus::SUCCESS => 0,
+            _ => self.wc.map_or(0, |wc| wc.vendor_err),
         }
+    }
+
+    /// Returns the data of a receive without an error, and the key that the device has invalidated for the peer.
+    pub(crate) fn arrival(self) -> (Arrival, Option<Invalidated<'a>>) {
+        let is_receive = |wc: &&rdma_bindings::ib_wc| {
+            self.status == WcStatus::SUCCESS
+                && wc.opcode & rdma_bindings::ib_wc_opcode_IB_WC_RECV != 0
+        };
+        let Some(wc) = self.wc.filter(is_receive) else {
+            return (Arrival::default(), None);
+        };
+        let has = |flag: rdma_bindings::ib_wc_flags| wc.wc_flags.unsigned_abs() & flag != 0;
+        let arrival = Arrival {
+            bytes: wc.byte_len,
+            imm: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_IMM).then(|| {
+                // SAFETY: This is the member that goes with the flag.
+                u32::from_be(*unsafe { wc.ex.imm_data.as_ref() })
+            }),
+            invalidated: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE).then(|| {
+                // SAFETY: This is the member that goes with the flag.
+                *unsafe { wc.ex.invalidate_rkey.as_ref() }
+            }),
+            written: wc.opcode == rdma_bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
+        };
+        // INVARIANT: The device wrote the completion.
+        let invalidated = arrival.invalidated.map(|key| Invalidated {
+            key,
+            device: self.at().device,
+            _now: PhantomData,
+        });
+        (arrival, invalidated)
     }
 }
 
@@ -98,12 +120,6 @@ impl DeviceId {
 }
 
 impl CqId {
-    /// No completion queue.
-    const NONE: Self = Self {
-        cq: 0,
-        device: DeviceId::NONE,
-    };
-
     /// Returns the identity of a completion queue.
     ///
     /// # Safety
@@ -111,10 +127,10 @@ impl CqId {
     /// `cq` must be null or valid.
     pub(crate) unsafe fn of(cq: *const rdma_bindings::ib_cq) -> Self {
         // SAFETY: `cq` is null or valid by the function's contract.
-        let device = unsafe { cq.as_ref() }.map_or(0, |cq| cq.device.addr());
+        let device = unsafe { cq.as_ref() };
         Self {
             cq: cq.addr(),
-            device: DeviceId(device),
+            device: device.map_or(DeviceId::NONE, |cq| DeviceId(cq.device.addr())),
         }
     }
 }
@@ -142,8 +158,8 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug)]
 pub struct Invalidated<'a> {
     key: u32,
-    at: CqId,
-    _now: PhantomData<&'a Completion>,
+    device: DeviceId,
+    _now: PhantomData<&'a rdma_bindings::ib_wc>,
 }
 
 impl Invalidated<'_> {
@@ -154,68 +170,7 @@ impl Invalidated<'_> {
 
     /// Returns the device.
     pub(crate) fn device(self) -> DeviceId {
-        self.at.device
-    }
-}
-
-impl Completion {
-    /// Returns the key that the device has invalidated for the peer.
-    pub(crate) fn invalidated(&self) -> Option<Invalidated<'_>> {
-        // INVARIANT: The device wrote the completion.
-        let invalidated = |key| Invalidated {
-            key,
-            at: self.at,
-            _now: PhantomData,
-        };
-        self.arrival.invalidated.map(invalidated)
-    }
-}
-
-impl Completion {
-    /// Creates a completion with a status only.
-    const fn bare(status: WcStatus) -> Self {
-        Self {
-            status,
-            vendor_error: 0,
-            at: CqId::NONE,
-            arrival: Arrival {
-                bytes: 0,
-                imm: None,
-                invalidated: None,
-                written: false,
-            },
-        }
-    }
-
-    /// Reads what there is, which after an error isn't much.
-    fn read(wc: &rdma_bindings::ib_wc) -> Self {
-        let status = WcStatus::from_raw(wc.status);
-        if status != WcStatus::SUCCESS {
-            return Self {
-                vendor_error: wc.vendor_err,
-                ..Self::bare(status)
-            };
-        }
-        if wc.opcode & rdma_bindings::ib_wc_opcode_IB_WC_RECV == 0 {
-            return Self::bare(status);
-        }
-        let has = |flag: rdma_bindings::ib_wc_flags| wc.wc_flags.unsigned_abs() & flag != 0;
-        let arrival = Arrival {
-            bytes: wc.byte_len,
-            imm: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_IMM).then(|| {
-                // SAFETY: This is the member that goes with the flag.
-                u32::from_be(*unsafe { wc.ex.imm_data.as_ref() })
-            }),
-            invalidated: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE).then(|| {
-                // SAFETY: This is the member that goes with the flag.
-                *unsafe { wc.ex.invalidate_rkey.as_ref() }
-            }),
-            written: wc.opcode == rdma_bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
-        };
-        Self {
-            arrival,
-            ..Self::bare(status)
-        }
+        self.device
     }
 }
 
@@ -341,6 +296,11 @@ impl fmt::Display for WcStatus {
 mod tests {
     use super::*;
 
+    fn read(wc: &rdma_bindings::ib_wc) -> RawCompletion<'_> {
+        // SAFETY: The queue is null.
+        unsafe { RawCompletion::new(null(), wc) }
+    }
+
     #[test]
     fn what_a_completion_says() {
         use rdma_bindings as b;
@@ -352,7 +312,7 @@ mod tests {
         };
         let nothing = Arrival::default();
         assert_eq!(
-            Completion::read(&wc).arrival,
+            read(&wc).arrival().0,
             Arrival {
                 bytes: 9,
                 ..nothing
@@ -370,14 +330,14 @@ mod tests {
             invalidated,
             written,
         };
-        assert_eq!(Completion::read(&wc).arrival, arrival);
+        assert_eq!(read(&wc).arrival().0, arrival);
         // Of a send nothing has come, whatever it says; of an error nothing is known.
         wc.opcode = b::ib_wc_opcode_IB_WC_SEND;
-        assert_eq!(Completion::read(&wc).arrival, nothing);
+        assert_eq!(read(&wc).arrival().0, nothing);
         wc.opcode = b::ib_wc_opcode_IB_WC_RECV;
         wc.status = b::ib_wc_status_IB_WC_WR_FLUSH_ERR;
-        let flushed = Completion::read(&wc);
-        assert_eq!((flushed.arrival, flushed.vendor_error), (nothing, 3));
+        let flushed = read(&wc);
+        assert_eq!((flushed.arrival().0, flushed.vendor_error()), (nothing, 3));
     }
 }
 

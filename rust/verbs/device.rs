@@ -54,14 +54,6 @@ pub(crate) trait Guest: Send + Sync {
     fn leave(&self);
 }
 
-/// The users of a device that is being removed.
-pub(crate) struct Leaving {
-    /// The open domains.
-    pub(crate) domains: KVec<Arc<Link>>,
-    /// All others.
-    pub(crate) guests: KVVec<Arc<dyn Guest>>,
-}
-
 /// A device that can serve.
 #[pin_data]
 pub(crate) struct Device {
@@ -106,19 +98,6 @@ impl Device {
     /// Takes a device that is gone off the list. May sleep.
     pub(crate) fn unlist(this: &Arc<Self>) {
         DEVICES.lock().retain(|other| !Arc::ptr_eq(other, this));
-    }
-
-    /// Marks the device as removed, and returns its users. May sleep.
-    pub(crate) fn leave(&self) -> Leaving {
-        match mem::replace(&mut *self.state.lock(), State::Gone) {
-            State::Present {
-                domains, guests, ..
-            } => Leaving { domains, guests },
-            State::Gone => Leaving {
-                domains: KVec::new(),
-                guests: KVVec::new(),
-            },
-        }
     }
 
     /// Lists a guest to be told of the removal. `ENODEV` if that has happened. May sleep.
@@ -226,10 +205,15 @@ impl Client for Watcher {
     fn remove(device: &rdma::Device, data: Self::Data) {
         // Closes wait for this, perhaps on the way of writing memory back.
         let _noio = NoIo::enter();
-        let leaving = data.leave();
-        // Before the domains: nothing begins any more.
-        leaving.guests.iter().for_each(|guest| guest.leave());
-        link::remove(&leaving.domains, |call_back| data.call_back(call_back));
+        let state = mem::replace(&mut *data.state.lock(), State::Gone);
+        if let State::Present {
+            domains, guests, ..
+        } = state
+        {
+            // Before the domains: nothing begins any more.
+            guests.iter().for_each(|guest| guest.leave());
+            link::remove(&domains, |call_back| data.call_back(call_back));
+        }
         Device::unlist(&data);
         pr_info!("{}: gone\n", device.name());
     }

@@ -49,7 +49,7 @@ use rdma::{
 /// An open domain.
 pub(crate) struct Domain {
     msg_limits: MsgLimits,
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     device: Arc<Device>,
     extensions: &'static [Extension],
 }
@@ -88,10 +88,6 @@ impl Domain {
             .add(domain.link.clone())
             .map_err(refused::no_domain)?;
         Ok(domain)
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
     }
 
     /// Ends what the domain has on the device. Sleeps.
@@ -191,7 +187,7 @@ impl provider::DomainOps for Domain {
 
 impl Dma for Domain {
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
-        let inside = self.link().gate.enter().ok_or(refused::gone())?;
+        let inside = self.link.gate.enter().ok_or(refused::gone())?;
         let device = inside.get().pd.device();
         // SAFETY: `list` has `entries()` entries by the invariant of `RawSgl`; by the contract of
         // `struct kfi_dma_ops` the consumer unmaps it before it or its memory goes.
@@ -200,21 +196,21 @@ impl Dma for Domain {
     }
 
     fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link().with_device(|device| {
+        self.link.with_device(|device| {
             // SAFETY: `list` was mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::unmap_sg(device, list.as_ptr(), entries(&list), direction) };
         });
     }
 
     fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link().with_device(|device| {
+        self.link.with_device(|device| {
             // SAFETY: `list` is mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::sync_for_cpu(device, list.as_ptr(), entries(&list), direction) };
         });
     }
 
     fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link().with_device(|device| {
+        self.link.with_device(|device| {
             // SAFETY: `list` is mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::sync_for_device(device, list.as_ptr(), entries(&list), direction) };
         });

@@ -19,6 +19,7 @@ mod srx;
 
 pub(crate) use self::{
     qp_resources::limits,
+    regions::EpRegion,
     srx::Srx, //
 };
 
@@ -166,7 +167,7 @@ impl MsgEpOps for Ep {
         let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
         let (inner, srq) = (&self.0, srx.queue()?);
         inner.with_resources(|resources| {
-            let sharers = srx.sharers();
+            let sharers = &srx.sharers;
             let shared = resources.share(&srq, |at| {
                 sharers.add(at, inner.conn.clone())?;
                 Ok(ScopeGuard::new_with_data((), move |()| sharers.forget(at)))

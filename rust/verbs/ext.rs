@@ -60,7 +60,7 @@ unsafe fn domain<'a>(fid: *mut kfid) -> Option<&'a Domain> {
 /// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_device {
     // SAFETY: `fid` is null or an open object by the contract of the C API.
-    let device = unsafe { domain(fid) }.and_then(|domain| domain.link().device());
+    let device = unsafe { domain(fid) }.and_then(|domain| domain.link.device());
     device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
 }
 
@@ -78,11 +78,11 @@ unsafe extern "C" fn kfi_verbs_get_pd(
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
     };
-    match domain.link().gate.enter() {
+    match domain.link.gate.enter() {
         Some(inside) => {
             // SAFETY: `caller` is a C string by the function's contract.
             let caller = unsafe { CStr::from_char_ptr(caller) };
-            domain.link().pd_taken(PdHolder::new(caller));
+            domain.link.pd_taken(PdHolder::new(caller));
             inside.get().sharing.set_shared();
             inside.get().pd.as_raw().cast()
         }
@@ -112,7 +112,7 @@ unsafe extern "C" fn on_removal(
     let Some(domain) = (unsafe { domain(fid) }) else {
         return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
     };
-    let callbacks = &domain.link().callbacks;
+    let callbacks = &domain.link.callbacks;
     let done = match cb {
         Some(cb) => {
             // SAFETY: The consumer passed `cb` and `arg`, and permits the call by the contract of

@@ -12,10 +12,7 @@
 use crate::{
     mode::Mode,
     prelude::*,
-    removal_callbacks::{
-        Callbacks,
-        OnRemoval, //
-    },
+    removal_callbacks::Callbacks,
     work::Queues, //
 };
 use kernel::str::BStr;
@@ -41,7 +38,7 @@ pub(crate) struct Link {
     /// All that is open in the domain.
     children: Arc<ChildList>,
     #[pin]
-    pub(crate) callbacks: Callbacks<OnRemoval>,
+    pub(crate) callbacks: Callbacks,
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,

@@ -13,7 +13,6 @@ use kfabric::{
     Extent,
     Extents,
     Piece,
-    PlainList,
     SegmentList,
     Source, //
 };
@@ -145,14 +144,17 @@ pub(crate) fn of_run(
     })
 }
 
-/// Returns the consumer's own list, if the device takes its addresses and each page of it may be registered. The
-/// list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
+/// Returns the consumer's own list, if the device takes its addresses, each page of it may be registered, and it can be
+/// mapped page by page. The list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
 pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Option<WholeSg<'a>> {
     let device = resources.pd.device();
     if !device.is_software() {
         return None;
     }
-    whole(device, &request.plain_list()?)
+    let plain = request.plain_list()?;
+    let list = borrow(device, plain.list()).ok()?;
+    // SAFETY: Each page of the list may be registered by the invariant of `PlainList`. `whole` checks the rest.
+    unsafe { list.whole() }
 }
 
 /// Maps the next memory, as much as makes up a piece.
@@ -201,14 +203,6 @@ fn borrow<'a>(
     // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
     unsafe { BorrowedSg::from_raw(device, list.as_ptr(), list.count()) }
         .map_err(refused::not_mapped)
-}
-
-/// Borrows a list that can be passed on unchanged, see [`borrow`]. Returns [`None`] also if it
-/// cannot be mapped page by page.
-fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Option<WholeSg<'a>> {
-    let list = borrow(device, list.list()).ok()?;
-    // SAFETY: By the invariant of `PlainList`, whose other part `WholeSg` sees to.
-    unsafe { list.whole() }
 }
 
 /// Converts runs of a consumer's memory for a region.

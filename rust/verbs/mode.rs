@@ -13,12 +13,14 @@ use kfabric::{
 use rdma::Limits;
 
 /// The memory registration mode that a domain was opened with.
-#[derive(Clone, Copy)]
-pub(crate) struct Mode {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Only the bits that every domain needs.
+    Plain,
     /// Keys go to peers as raw bytes, so that a region can be several to the device.
-    raw: bool,
+    Raw,
     /// Regions are bound to endpoints, and registered there.
-    endpoint: bool,
+    Endpoint,
 }
 
 /// Peers address regions by `kfid_mr.iova`, and the device chooses keys.
@@ -31,28 +33,11 @@ const ENDPOINT: i32 = num::signed(kfi_bindings::KFI_MR_ENDPOINT);
 const RAW: i32 = num::signed(kfi_bindings::KFI_MR_RAW);
 
 impl Mode {
-    const PLAIN: Self = Self {
-        raw: false,
-        endpoint: false,
-    };
-
-    const RAW: Self = Self {
-        raw: true,
-        ..Self::PLAIN
-    };
-
     /// The offered modes, in this order: the first acceptable one demands least of the consumer.
-    pub(crate) const OFFERS: [Self; 2] = [Self::PLAIN, Self::RAW];
+    pub(crate) const OFFERS: [Self; 2] = [Self::Plain, Self::Raw];
 
     /// The modes offered with connected endpoints, in this order.
-    pub(crate) const ENDPOINT_OFFERS: [Self; 3] = [
-        Self::PLAIN,
-        Self::RAW,
-        Self {
-            endpoint: true,
-            ..Self::PLAIN
-        },
-    ];
+    pub(crate) const ENDPOINT_OFFERS: [Self; 3] = [Self::Plain, Self::Raw, Self::Endpoint];
 
     /// Takes the `mr_mode` of a domain's attributes; `msg` if it is to have connected endpoints, which regions
     /// can be bound to.
@@ -65,33 +50,34 @@ impl Mode {
             let refusal = Refusal::new(Errno::ENODATA, c"mr_mode lacks a bit that is needed");
             return Err(refusal.value(num::widen_u32(NEEDED.unsigned_abs())));
         }
-        let raw = bits & RAW != 0;
         // A region of several pieces takes more than one request, so a consumer that accepts both
         // binds nothing.
-        let endpoint = bits & ENDPOINT != 0 && msg && !raw;
-        Ok(Self { raw, endpoint })
+        Ok(match bits {
+            bits if bits & RAW != 0 => Self::Raw,
+            bits if bits & ENDPOINT != 0 && msg => Self::Endpoint,
+            _ => Self::Plain,
+        })
     }
 
     /// Returns the C bits.
     pub(crate) const fn bits(self) -> i32 {
-        match (self.raw, self.endpoint) {
-            (true, _) => NEEDED | RAW,
-            (_, true) => NEEDED | ENDPOINT,
-            _ => NEEDED,
+        match self {
+            Self::Plain => NEEDED,
+            Self::Raw => NEEDED | RAW,
+            Self::Endpoint => NEEDED | ENDPOINT,
         }
     }
 
     /// Checks whether regions are bound to endpoints.
     pub(crate) const fn by_endpoint(self) -> bool {
-        self.endpoint
+        matches!(self, Self::Endpoint)
     }
 
     /// Returns the size of a key in bytes. Devices have keys of 32 bits.
     pub(crate) fn key_size(self) -> usize {
-        if self.raw {
-            raw_key_size(MAX_PIECES)
-        } else {
-            size_of::<u32>()
+        match self {
+            Self::Raw => raw_key_size(MAX_PIECES),
+            _ => size_of::<u32>(),
         }
     }
 
@@ -99,10 +85,9 @@ impl Mode {
     pub(crate) fn limits(self, limits: &Limits) -> MrLimits {
         let pages = limits.max_fast_reg_pages.min(MAX_PAGES);
         // Adding `KFI_MR_RAW` must not reduce the limits of an offer without it.
-        let (segments, pieces) = if self.raw {
-            (MAX_PIECES.max(num::index(pages)), MAX_PIECES)
-        } else {
-            (num::index(pages), 1)
+        let (segments, pieces) = match self {
+            Self::Raw => (MAX_PIECES.max(num::index(pages)), MAX_PIECES),
+            _ => (num::index(pages), 1),
         };
         MrLimits {
             regions: num::index(limits.max_mr),
@@ -147,7 +132,7 @@ mod tests {
                 max_fast_reg_pages: pages,
                 ..LIMITS
             };
-            let (plain, by_hand) = (Mode::PLAIN.limits(&limits), Mode::RAW.limits(&limits));
+            let (plain, by_hand) = (Mode::Plain.limits(&limits), Mode::Raw.limits(&limits));
             assert_eq!(plain.segments, num::index(pages).min(most));
             assert_eq!((by_hand.segments, by_hand.pieces), (raw, MAX_PIECES));
         }
@@ -155,8 +140,12 @@ mod tests {
 
     #[test]
     fn a_bit_that_is_needed() {
-        assert!(Mode::new(NEEDED, true).is_ok_and(|mode| !mode.raw && mode.bits() == NEEDED));
-        assert!(Mode::new(-1, true).is_ok_and(|mode| mode.raw && mode.bits() == NEEDED | RAW));
+        assert!(
+            Mode::new(NEEDED, true).is_ok_and(|mode| mode == Mode::Plain && mode.bits() == NEEDED)
+        );
+        assert!(
+            Mode::new(-1, true).is_ok_and(|mode| mode == Mode::Raw && mode.bits() == NEEDED | RAW)
+        );
         let bound = Mode::new(NEEDED | ENDPOINT, true);
         assert!(bound.is_ok_and(|mode| mode.by_endpoint() && mode.bits() == NEEDED | ENDPOINT));
         let alone = Mode::new(NEEDED | ENDPOINT, false);

@@ -35,13 +35,21 @@ pub(crate) struct Mr {
     region: Region,
 }
 
+/// The resources of a domain, whose device stays until this is dropped.
+type Inside<'a> = GateGuard<'a, Pin<KBox<Resources>>, PerCpu>;
+
+/// Enters the gate of a domain for a request. If the device is gone, bad memory is refused before that is. May sleep.
+fn enter<'a>(link: &'a Link, request: &MrRequest<'_>) -> Result<Inside<'a>, Refusal> {
+    match link.gate.enter() {
+        Some(inside) => Ok(inside),
+        None => Err(lists::check_memory(request).map_or_else(|bad| bad, |()| refused::gone())),
+    }
+}
+
 impl Mr {
     /// Creates a region, disabled. May sleep.
     pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<Self, Refusal> {
-        let Some(inside) = link.gate.enter() else {
-            lists::check_memory(request)?;
-            return Err(refused::gone());
-        };
+        let inside = enter(link, request)?;
         let region = Region::create(inside.get(), &link.mr_limits, request)?;
         Ok(Self::open(link, region))
     }
@@ -51,10 +59,7 @@ impl Mr {
         link: &Arc<Link>,
         request: &MrRequest<'_>,
     ) -> Result<(Self, Keys), Refusal> {
-        let Some(inside) = link.gate.enter() else {
-            lists::check_memory(request)?;
-            return Err(refused::gone());
-        };
+        let inside = enter(link, request)?;
         let (resources, limits) = (inside.get(), &link.mr_limits);
         let (region, keys) = match MrSpec::only(resources, limits, request) {
             Some(spec) => Region::of_valid(register_request(resources, &spec, request)?),
@@ -99,10 +104,7 @@ impl provider::MrOps for Mr {
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
         let link = self.link.clone();
-        let Some(inside) = link.gate.enter() else {
-            lists::check_memory(request)?;
-            return Err(refused::gone());
-        };
+        let inside = enter(&link, request)?;
         self.region()?
             .refresh(inside.get(), &link.mr_limits, request)
     }
@@ -142,7 +144,7 @@ pub(crate) struct MrBatch<'a> {
     batch: Option<Batch>,
     link: &'a Arc<Link>,
     // Dropped last: what was prepared is deregistered before its device goes.
-    inside: GateGuard<'a, Pin<KBox<Resources>>, PerCpu>,
+    inside: Inside<'a>,
 }
 
 impl<'a> MrBatch<'a> {

@@ -27,20 +27,41 @@ use rdma::{
 /// by other devices, too, whose name is that of the domain to answer them in.
 pub(crate) struct Pep {
     device: Arc<Device>,
-    listening: SetOnce<Arc<Listening>>,
+    listening: SetOnce<Arc<Held<Listener>>>,
 }
 
-/// A listener that goes when its device does.
+/// Something of the connection manager that goes when its device does.
 #[pin_data]
-struct Listening {
+struct Held<T> {
     #[pin]
-    listener: Mutex<Option<Listener>>,
+    inner: Mutex<Option<T>>,
 }
 
-impl Guest for Listening {
+impl<T: Send + Unpin + 'static> Held<T> {
+    /// Lists it with its device. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENODEV`: the device is gone.
+    /// - `ENOMEM`
+    fn new(device: &Device, inner: T) -> Result<Arc<Self>, Refusal> {
+        let held = pin_init!(Self {
+            inner <- new_mutex!(Some(inner)),
+        });
+        let held = Arc::pin_init(held, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+        device.admit(held.clone()).map_err(|_| refused::gone())?;
+        Ok(held)
+    }
+
+    /// Takes it out, unless the device is gone. May sleep.
+    fn take(&self) -> Option<T> {
+        self.inner.lock().take()
+    }
+}
+
+impl<T: Send + Unpin + 'static> Guest for Held<T> {
     fn leave(&self) {
-        let listener = self.listener.lock().take();
-        drop(listener);
+        drop(self.take());
     }
 }
 
@@ -89,16 +110,7 @@ impl provider::cm::PepOps for Pep {
             return Err(Refusal::new(Errno::EADDRNOTAVAIL, why));
         }
         let local = listener.local().unwrap_or(address);
-        let listening = Arc::pin_init(
-            pin_init!(Listening {
-                listener <- new_mutex!(Some(listener)),
-            }),
-            GFP_KERNEL,
-        )
-        .map_err(|_| Errno::ENOMEM)?;
-        self.device
-            .admit(listening.clone())
-            .map_err(|_| refused::gone())?;
+        let listening = Held::new(&self.device, listener)?;
         match self.listening.populate(listening.clone()) {
             true => Ok(local),
             false => {
@@ -134,28 +146,9 @@ impl Drop for Pep {
     }
 }
 
-/// A request that goes when its device does.
-#[pin_data]
-struct Waiting {
-    #[pin]
-    incoming: Mutex<Option<Incoming>>,
-}
-
-impl Waiting {
-    fn take(&self) -> Option<Incoming> {
-        self.incoming.lock().take()
-    }
-}
-
-impl Guest for Waiting {
-    fn leave(&self) {
-        drop(self.take());
-    }
-}
-
 /// A request for a connection. Dropped without an answer, it is rejected.
 pub(crate) struct Request {
-    waiting: Arc<Waiting>,
+    waiting: Arc<Held<Incoming>>,
     device: Arc<Device>,
     name: DeviceName,
     peer: SocketAddr,
@@ -174,14 +167,7 @@ impl Request {
         let mut data = KVec::new();
         data.extend_from_slice(incoming.private_data(), GFP_KERNEL)?;
         let name = incoming.device().name();
-        let waiting = Arc::pin_init(
-            pin_init!(Waiting {
-                incoming <- new_mutex!(Some(incoming)),
-            }),
-            GFP_KERNEL,
-        )
-        .map_err(|_| Errno::ENOMEM)?;
-        device.admit(waiting.clone()).map_err(|_| Errno::ENODEV)?;
+        let waiting = Held::new(&device, incoming)?;
         Ok(Self {
             waiting,
             device,

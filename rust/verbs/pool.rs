@@ -12,7 +12,6 @@
 pub(crate) mod figures;
 pub(crate) mod lines;
 mod reserve;
-mod reserved;
 mod return_list;
 
 use self::{
@@ -225,7 +224,7 @@ impl Pool {
         for mr in mrs {
             let kept = match (size_to_keep(&mr), &mut state.reserve) {
                 (None, _) => Err(mr),
-                (Some(size), Some(reserve)) if reserve.takes(size, &mr) => reserve.put(mr),
+                (Some(size), Some(reserve)) if reserve.takes(size, &mr) => reserve.mrs.push(mr),
                 (Some(size), _) => state.lines.put(size, mr),
             };
             if let Err(mr) = kept {
@@ -313,7 +312,8 @@ impl Pool {
     pub(crate) fn close(&self) {
         let reserve = {
             let mut state = self.state.lock();
-            state.lines.close();
+            // No region is wanted or kept any more.
+            state.lines.budget = 0;
             state.reserve.take()
         };
         drop(reserve);
@@ -432,28 +432,19 @@ impl Count {
     }
 }
 
-/// Room in a pool for one that comes back where nobody may sleep.
-pub(crate) struct ReturnSlot<'a> {
-    place: Place<'a, FastMr>,
-    pool: &'a Arc<Pool>,
-}
-
-impl ReturnSlot<'_> {
-    /// Puts a region in. If nobody needs it, it is given back in the end. Any context.
-    pub(crate) fn put(self, mr: FastMr) {
-        if self.place.put(mr) {
-            // Already queued is as good.
-            let _ = self.pool.queue.enqueue(self.pool.clone());
-        }
-    }
-}
-
 impl Pool {
     /// Reserves space for a region that comes back in atomic context, if there is some. Any
     /// context.
-    pub(crate) fn room(self: &Arc<Self>) -> Option<ReturnSlot<'_>> {
-        let place = self.inlet.place()?;
-        Some(ReturnSlot { place, pool: self })
+    pub(crate) fn room(&self) -> Option<Place<'_, FastMr>> {
+        self.inlet.place()
+    }
+
+    /// Puts a region in a place of this pool. If nobody needs it, it is given back in the end. Any context.
+    pub(crate) fn put_back(self: &Arc<Self>, place: Place<'_, FastMr>, mr: FastMr) {
+        if place.put(mr) {
+            // Already queued is as good.
+            let _ = self.queue.enqueue(self.clone());
+        }
     }
 
     /// Has those that have come back join their lines, if there are any. May sleep.

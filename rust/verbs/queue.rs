@@ -66,6 +66,17 @@ enum State {
     Dead,
 }
 
+impl State {
+    /// Returns the queue pair, if there is one that was not broken when last seen. `ENODEV` once the device goes away.
+    fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
+        match self {
+            Self::Up(SelfQp { qp, .. }) if !qp.is_broken() => Ok(Some(qp.clone())),
+            Self::Dead => Err(ENODEV),
+            _ => Ok(None),
+        }
+    }
+}
+
 kernel::impl_has_work! {
     impl HasWork<Self> for Queue { self.look }
 }
@@ -88,20 +99,9 @@ impl Queue {
     /// Returns a queue pair that was not broken when last seen. `ENODEV` once the device goes away.
     /// May sleep.
     pub(crate) fn get(&self) -> Result<Arc<LocalQp>> {
-        match self.usable()? {
-            Some(qp) => Ok(qp),
-            None => self.replace(),
-        }
-    }
-
-    /// Returns the queue pair, if there is one that was not broken when last seen. `ENODEV` once
-    /// the device goes away. May sleep, but not for long.
-    fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
-        match &*self.current.lock() {
-            State::Up(SelfQp { qp, .. }) if !qp.is_broken() => Ok(Some(qp.clone())),
-            State::Dead => Err(ENODEV),
-            _ => Ok(None),
-        }
+        // The lock is not held by the next statement.
+        let usable = self.current.lock().usable()?;
+        usable.map_or_else(|| self.replace(), Ok)
     }
 
     /// Makes a queue pair in the place of one that is broken or gone. Sleeps.
@@ -113,7 +113,8 @@ impl Queue {
         loop {
             // An address that comes back during the attempt may be too late for it.
             let moving = self.is_moving();
-            if let Some(qp) = self.usable()? {
+            let usable = self.current.lock().usable()?;
+            if let Some(qp) = usable {
                 return Ok(qp);
             }
             match self.again().map_or_else(|| make(&self.pd), Ok) {
@@ -144,11 +145,10 @@ impl Queue {
     fn put(&self, fresh: SelfQp) -> Result<Arc<LocalQp>> {
         let before = {
             let mut current = self.current.lock();
-            match &*current {
-                State::Up(SelfQp { qp, .. }) if !qp.is_broken() => return Ok(qp.clone()),
-                State::Dead => return Err(ENODEV),
-                _ => core::mem::replace(&mut *current, State::Up(fresh.clone())),
+            if let Some(qp) = current.usable()? {
+                return Ok(qp);
             }
+            mem::replace(&mut *current, State::Up(fresh.clone()))
         };
         // Not under the lock: this may be the last reference.
         match before {

@@ -13,51 +13,70 @@ fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
 }
 
+/// Returns the refusal for an error of a driver: with its own errno and text if that is `known`, or else `other`.
+fn by_errno(
+    error: Error,
+    known: &[(Errno, &'static CStr)],
+    other: (Errno, &'static CStr),
+) -> Refusal {
+    let own = known
+        .iter()
+        .find(|(errno, _)| errno.to_c() == error.to_errno());
+    let (errno, why) = *own.unwrap_or(&other);
+    driver(errno, why, error)
+}
+
 /// Returns the refusal for a failed allocation on the device. The arguments were right, so the
 /// cause is a lack of memory or of regions.
 pub(crate) fn no_region(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a region", error),
-        _ => driver(Errno::ENOSPC, c"the device has no region left", error),
-    }
+    let known = [(Errno::ENOMEM, c"no memory for a region")];
+    let other = (Errno::ENOSPC, c"the device has no region left");
+    by_errno(error, &known, other)
 }
 
 /// Returns the refusal if a list could not be built or mapped.
 pub(crate) fn not_mapped(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the mapping", error),
-        _ => driver(
-            Errno::EIO,
-            c"the memory can't be mapped for the device",
-            error,
-        ),
-    }
+    let known = [(Errno::ENOMEM, c"no memory for the mapping")];
+    let other = (Errno::EIO, c"the memory can't be mapped for the device");
+    by_errno(error, &known, other)
 }
 
 /// Returns the refusal if the resources of a domain could not be created.
 pub(crate) fn no_domain(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a domain", error),
-        e if e == ENODEV.to_errno() => gone(),
-        e if e == ETIMEDOUT.to_errno() => driver(
-            Errno::EIO,
-            c"the device didn't complete a request for the domain in time",
+    const LATE: &CStr = c"the device didn't complete a request for the domain in time";
+    const KNOWN: [(Errno, &CStr); 2] = [
+        (Errno::ENETDOWN, c"no active port"),
+        (Errno::ENOMEM, c"no memory for a domain"),
+    ];
+    match error {
+        error if error == ENODEV => gone(),
+        error if error == ETIMEDOUT => driver(Errno::EIO, LATE, error),
+        error => by_errno(
             error,
+            &KNOWN,
+            (Errno::EIO, c"the device refused the domain's queue"),
         ),
-        _ => driver(Errno::EIO, c"the device refused the domain's queue", error),
     }
 }
 
 /// Returns the refusal if the registration queue could not be replaced.
 pub(crate) fn no_queue(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the queue", error),
-        e if e == ENODEV.to_errno() => gone(),
-        e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
-        _ => driver(Errno::EIO, c"the registration queue failed", error),
+    const KNOWN: [(Errno, &CStr); 2] = [
+        (Errno::ENETDOWN, c"no active port"),
+        (Errno::ENOMEM, c"no memory for the queue"),
+    ];
+    match error {
+        error if error == ENODEV => gone(),
+        error => by_errno(
+            error,
+            &KNOWN,
+            (Errno::EIO, c"the registration queue failed"),
+        ),
     }
 }
+
+const NO_REQUEST: [(Errno, &CStr); 1] = [(Errno::ENOMEM, c"no memory for the work request")];
+const NOT_TAKEN: &CStr = c"the device didn't take the work request";
 
 /// Returns the refusal for a failed registration, and logs the failure. Its value is the errno of
 /// the driver that refused the work request, or the status (`enum ib_wc_status`) of its completion.
@@ -70,14 +89,7 @@ pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
     }
     let refused = |why| Refusal::new(Errno::EIO, why);
     match error {
-        WrError::Post(error) if error == ENOMEM => {
-            driver(Errno::ENOMEM, c"no memory for the work request", error)
-        }
-        WrError::Post(error) => driver(
-            Errno::EIO,
-            c"the device didn't take the work request",
-            error,
-        ),
+        WrError::Post(error) => by_errno(error, &NO_REQUEST, (Errno::EIO, NOT_TAKEN)),
         WrError::Flushed => refused(c"the registration queue keeps failing"),
         WrError::Failed(status) => {
             refused(c"the device failed the work request").value(u64::from(status.as_raw()))
@@ -89,8 +101,8 @@ pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
 
 /// Returns the refusal for a failed registration that cannot be retried.
 pub(crate) fn not_undone(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory to try again", error),
+    match error {
+        error if error == ENOMEM => driver(Errno::ENOMEM, c"no memory to try again", error),
         _ => lost_for_good(),
     }
 }
@@ -128,25 +140,22 @@ pub(crate) fn stuck() -> Refusal {
 
 /// Returns the refusal if the resources of an endpoint could not be created.
 pub(crate) fn no_endpoint(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for an endpoint", error),
-        _ => driver(Errno::ENOSPC, c"the device has no queue pair left", error),
-    }
+    let known = [(Errno::ENOMEM, c"no memory for an endpoint")];
+    let other = (Errno::ENOSPC, c"the device has no queue pair left");
+    by_errno(error, &known, other)
 }
 
 /// Returns the refusal if a passive endpoint cannot listen.
 pub(crate) fn not_listening(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a listener", error),
-        e if e == Errno::EADDRINUSE.to_c() => {
-            driver(Errno::EADDRINUSE, c"somebody listens there", error)
-        }
-        _ => driver(
-            Errno::EADDRNOTAVAIL,
-            c"no device of this machine has that address",
-            error,
-        ),
-    }
+    let known = [
+        (Errno::ENOMEM, c"no memory for a listener"),
+        (Errno::EADDRINUSE, c"somebody listens there"),
+    ];
+    let other = (
+        Errno::EADDRNOTAVAIL,
+        c"no device of this machine has that address",
+    );
+    by_errno(error, &known, other)
 }
 
 /// Returns the refusal if a connection could not be begun.
@@ -208,9 +217,9 @@ pub(crate) fn not_connected() -> Refusal {
 
 /// Returns the refusal if the local memory does not permit a work request.
 pub(crate) fn no_request(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => Errno::ENOMEM.into(),
-        e if e == EACCES.to_errno() => {
+    match error {
+        error if error == ENOMEM => Errno::ENOMEM.into(),
+        error if error == EACCES => {
             Refusal::new(Errno::EACCES, c"the memory may not be written to")
         }
         _ => driver(
@@ -224,18 +233,11 @@ pub(crate) fn no_request(error: Error) -> Refusal {
 /// Returns the refusal for a work request that was not posted: the queue is full or not connected,
 /// or the driver has refused it. The value is the error of the driver.
 pub(crate) fn not_posted(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == EAGAIN.to_errno() => Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full"),
-        e if e == ENOMEM.to_errno() => {
-            driver(Errno::ENOMEM, c"no memory for the work request", error)
-        }
+    match error {
+        error if error == EAGAIN => Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full"),
         // siw returns its own error if the queue pair is in error, or was never connected.
-        e if e == Errno::ENOTCONN.to_c() => not_connected(),
-        _ => driver(
-            Errno::EIO,
-            c"the device didn't take the work request",
-            error,
-        ),
+        error if error == Errno::ENOTCONN.into() => not_connected(),
+        error => by_errno(error, &NO_REQUEST, (Errno::EIO, NOT_TAKEN)),
     }
 }
 

@@ -5,21 +5,12 @@
 //! Each step consumes the one before it. So an error on the way drops what was done, which undoes it. A region
 //! consists of one device region, or of several that are registered and closed together.
 
-mod closed_reason;
-mod ep_region;
 mod register;
 mod spec;
 mod valid;
 
-use self::{
-    closed_reason::{
-        lost,
-        Closed, //
-    },
-    ep_region::EpRegion,
-    valid::keys, //
-};
 use crate::{
+    ep::EpRegion,
     lists,
     prelude::*, //
 };
@@ -68,11 +59,51 @@ enum State {
     Valid(SmallVec<ValidMr>),
 }
 
+/// Why a region has no device region.
+#[derive(Clone, Copy)]
+pub(crate) enum Closed {
+    /// Not created, or closed.
+    Idle,
+    /// A step failed: no peer reaches it, for good.
+    Failed,
+    /// The device won't let go of some of it: its memory must never be freed.
+    Stuck,
+    /// The device or its endpoint went away, and the device had let go of it, or won't.
+    Ended { stuck: bool },
+}
+
+impl Closed {
+    /// Returns the state of a region whose registration was refused like this.
+    fn after(refusal: &Refusal) -> Self {
+        match refusal.errno() == Errno::ENOTRECOVERABLE {
+            true => Self::Stuck,
+            false => Self::Failed,
+        }
+    }
+
+    /// Checks whether it has to be closed yet.
+    fn is_open(self) -> bool {
+        !matches!(self, Self::Idle | Self::Ended { .. })
+    }
+
+    /// Returns whether the device has let go of the memory.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO`: it has not.
+    fn released(self) -> Result<(), Refusal> {
+        match self {
+            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Region {
     /// Returns the region that consists of a device region, and how peers reach it.
     #[inline]
     pub(crate) fn of_valid(valid: ValidMr) -> (Self, Keys) {
-        let keys = keys(slice::from_ref(&valid));
+        let keys = valid::keys(slice::from_ref(&valid));
         (Self::Valid(valid), keys)
     }
 
@@ -186,7 +217,7 @@ impl Region {
 
     /// Notes the device regions by which peers reach it from now on, and returns how.
     fn set_valid(&mut self, resources: &Resources, mut valid: SmallVec<ValidMr>) -> Keys {
-        let keys = keys(&valid);
+        let keys = valid::keys(&valid);
         match valid.take_only() {
             // Nothing but the device region is needed any more.
             Some(only) => self.replace(resources, Self::Valid(only)),
@@ -231,7 +262,7 @@ impl Region {
                 State::Valid(valid) => valid::pieces(valid),
                 State::OnEndpoint(mr) => {
                     let mut pieces = KVec::new();
-                    pieces.push(mr.piece(), GFP_KERNEL)?;
+                    pieces.push(valid::piece(mr.prepared()), GFP_KERNEL)?;
                     Ok(pieces)
                 }
                 _ => Err(lost()),
@@ -322,8 +353,28 @@ impl Region {
     /// Takes the region from the device if its peer has done that already and nothing else is needed. Returns whether
     /// it was, and is idle then. Any context.
     pub(crate) fn release_now(&mut self, resources: &Resources) -> bool {
-        self.boxed()
-            .is_some_and(|region| region.release_now(resources))
+        let fence = resources.fence;
+        let Some(region) = self.boxed() else {
+            return false;
+        };
+        match &region.state {
+            State::OnEndpoint(mr) if region.is_pooled() && mr.is_free_by(fence) => (),
+            _ => return false,
+        }
+        let Some(room) = resources.pool.room() else {
+            return false;
+        };
+        let mut is_free = false;
+        // `is_free_by` has found that the device registered the region and that the peer invalidated it, so this
+        // doesn't sleep.
+        region.land(fence, |mr| {
+            resources.pool.put_back(room, mr);
+            is_free = true;
+        });
+        if is_free {
+            region.state = State::Over(Closed::Idle);
+        }
+        is_free
     }
 }
 
@@ -446,27 +497,9 @@ impl Boxed {
             _ => Err(lost()),
         }
     }
+}
 
-    /// Implements [`Region::release_now`].
-    fn release_now(&mut self, resources: &Resources) -> bool {
-        let fence = resources.fence;
-        match &self.state {
-            State::OnEndpoint(mr) if self.is_pooled() && mr.is_free_by(fence) => (),
-            _ => return false,
-        }
-        let Some(room) = resources.pool.room() else {
-            return false;
-        };
-        let mut is_free = false;
-        // `is_free_by` has found that the device registered the region and that the peer invalidated it, so this
-        // doesn't sleep.
-        self.land(fence, |mr| {
-            room.put(mr);
-            is_free = true;
-        });
-        if is_free {
-            self.state = State::Over(Closed::Idle);
-        }
-        is_free
-    }
+/// Returns the refusal for a region that peers don't reach any more.
+fn lost() -> Refusal {
+    Refusal::new(Errno::EIO, c"the region is out of reach for good")
 }

@@ -4,42 +4,34 @@
 
 use crate::prelude::*;
 
-/// One callback: what to call, and an argument by which it is known.
-pub(crate) trait Callback: Copy + Send + Unpin {
-    /// Calls it. May sleep.
-    fn call(self);
-    /// Checks whether the callback has the same argument.
-    fn is_same(&self, other: &Self) -> bool;
-}
-
 /// The removal callbacks of a domain.
 ///
 /// Lock order: its lock is a leaf; callbacks are called without it.
 #[pin_data]
-pub(crate) struct Callbacks<C> {
+pub(crate) struct Callbacks {
     #[pin]
-    state: Mutex<State<C>>,
+    state: Mutex<State>,
     #[pin]
     changed: CondVar,
 }
 
-struct State<C> {
-    phase: Phase<C>,
+struct State {
+    phase: Phase,
     /// The callbacks that have not been called, in the order of registration.
-    left: KVec<C>,
+    left: KVec<OnRemoval>,
 }
 
 #[derive(Clone, Copy)]
-enum Phase<C> {
+enum Phase {
     /// The device is there.
     Waiting,
     /// It goes, and they are being called: this one now, if any.
-    Running(Option<C>),
+    Running(Option<OnRemoval>),
     /// All have returned.
     Done,
 }
 
-impl<C: Callback> Callbacks<C> {
+impl Callbacks {
     /// Creates an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -56,7 +48,7 @@ impl<C: Callback> Callbacks<C> {
     /// # Errors
     ///
     /// `EBUSY` if one is known by the same argument, `ENODEV` when it is too late.
-    pub(crate) fn add(&self, callback: C) -> Result<(), Errno> {
+    pub(crate) fn add(&self, callback: OnRemoval) -> Result<(), Errno> {
         // Removal waits for the lock, and closing asks for it with that of a gate, which is also taken on
         // the way of freeing memory.
         let _noio = NoIo::enter();
@@ -76,7 +68,7 @@ impl<C: Callback> Callbacks<C> {
     /// # Errors
     ///
     /// `EBUSY` if it is running and the caller `must_not_wait`.
-    pub(crate) fn remove(&self, callback: C, must_not_wait: bool) -> Result<(), Errno> {
+    pub(crate) fn remove(&self, callback: OnRemoval, must_not_wait: bool) -> Result<(), Errno> {
         let mut state = self.state.lock();
         state.left.retain(|other| !other.is_same(&callback));
         while matches!(&state.phase, Phase::Running(Some(now)) if now.is_same(&callback)) {
@@ -122,7 +114,7 @@ impl<C: Callback> Callbacks<C> {
     }
 
     /// Returns the next callback. The previous one has returned.
-    fn next(&self) -> Option<C> {
+    fn next(&self) -> Option<OnRemoval> {
         let mut state = self.state.lock();
         let next = state.left.remove(0).ok();
         state.phase = match next {
@@ -157,22 +149,21 @@ impl OnRemoval {
     pub(crate) fn known_by(arg: *mut c_void) -> Self {
         Self { cb: nothing, arg }
     }
-}
 
-// SAFETY: `new` demands that `cb` may be called with `arg` in any process context.
-unsafe impl Send for OnRemoval {}
-
-impl Callback for OnRemoval {
+    /// Calls it. May sleep.
     fn call(self) {
-        // SAFETY: `cb` and `arg` are what `new` was called with, which demands that it may be
-        // called; or `cb` is `nothing`, which may always be.
+        // SAFETY: `new` demands that `cb` may be called with `arg`; or `cb` is `nothing`, which accepts any argument.
         unsafe { (self.cb)(self.arg) };
     }
 
+    /// Checks whether the callback has the same argument.
     fn is_same(&self, other: &Self) -> bool {
         self.arg == other.arg
     }
 }
+
+// SAFETY: `new` demands that `cb` may be called with `arg` in any process context.
+unsafe impl Send for OnRemoval {}
 
 /// Does nothing.
 ///
@@ -188,53 +179,57 @@ mod tests {
     /// The digits of those that were called, in their order.
     static CALLED: Atomic<u32> = Atomic::new(0);
 
-    #[derive(Clone, Copy)]
-    struct Digit(u32);
+    /// Notes that the callback with this argument was called.
+    ///
+    /// # Safety
+    ///
+    /// The function accepts any pointer.
+    unsafe extern "C" fn called(arg: *mut c_void) {
+        let digit = u32::try_from(arg.addr()).unwrap_or(0);
+        CALLED.store(CALLED.load(Relaxed) * 10 + digit, Relaxed);
+    }
 
-    impl Callback for Digit {
-        fn call(self) {
-            CALLED.store(CALLED.load(Relaxed) * 10 + self.0, Relaxed);
-        }
-        fn is_same(&self, other: &Self) -> bool {
-            self.0 == other.0
-        }
+    /// Returns a callback that is known by a digit.
+    fn digit(digit: usize) -> OnRemoval {
+        // SAFETY: `called` accepts any pointer.
+        unsafe { OnRemoval::new(called, ptr::without_provenance_mut(digit)) }
     }
 
     #[test]
     fn called_once_in_order_unless_taken_back() -> Result {
         let callbacks = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
         assert!(callbacks.is_empty());
-        for digit in [3, 1, 2, 4] {
-            assert_eq!(callbacks.add(Digit(digit)), Ok(()));
+        for known_by in [3, 1, 2, 4] {
+            assert_eq!(callbacks.add(digit(known_by)), Ok(()));
         }
-        assert_eq!(callbacks.add(Digit(4)), Err(Errno::EBUSY));
-        assert_eq!(callbacks.remove(Digit(1), true), Ok(()));
+        assert_eq!(callbacks.add(digit(4)), Err(Errno::EBUSY));
+        assert_eq!(callbacks.remove(digit(1), true), Ok(()));
         callbacks.begin();
-        assert_eq!(callbacks.add(Digit(5)), Err(Errno::ENODEV));
+        assert_eq!(callbacks.add(digit(5)), Err(Errno::ENODEV));
         // Not its turn yet.
-        assert_eq!(callbacks.remove(Digit(4), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(4), true), Ok(()));
         callbacks.run();
         assert_eq!(CALLED.load(Relaxed), 32);
         callbacks.run();
         assert_eq!(CALLED.load(Relaxed), 32);
-        assert_eq!(callbacks.add(Digit(5)), Err(Errno::ENODEV));
-        assert_eq!(callbacks.remove(Digit(3), true), Ok(()));
+        assert_eq!(callbacks.add(digit(5)), Err(Errno::ENODEV));
+        assert_eq!(callbacks.remove(digit(3), true), Ok(()));
         Ok(())
     }
 
     #[test]
     fn running_from_begin_to_the_last_return() -> Result {
-        let callbacks: Arc<Callbacks<Digit>> = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
+        let callbacks = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
         assert!(!callbacks.are_running());
-        assert_eq!(callbacks.add(Digit(7)), Ok(()));
+        assert_eq!(callbacks.add(digit(7)), Ok(()));
         callbacks.begin();
         assert!(callbacks.are_running() && !callbacks.is_empty());
         let now = callbacks.next();
         assert!(now.is_some() && callbacks.are_running());
-        assert_eq!(callbacks.remove(Digit(7), true), Err(Errno::EBUSY));
+        assert_eq!(callbacks.remove(digit(7), true), Err(Errno::EBUSY));
         assert!(callbacks.next().is_none() && !callbacks.are_running());
         callbacks.wait_returned();
-        assert_eq!(callbacks.remove(Digit(7), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(7), true), Ok(()));
         Ok(())
     }
 }

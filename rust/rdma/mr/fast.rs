@@ -7,6 +7,7 @@ use crate::{
     prelude::*,
     sg::Layout, //
 };
+use core::ops::Deref;
 use kernel::page::PAGE_SIZE;
 
 /// A fast memory region that is not valid at the device: no peer can reach anything through it.
@@ -58,7 +59,48 @@ impl FastMr {
 
     /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
-        self.raw.pd()
+        &self.raw.counted.pd
+    }
+
+    /// Returns the rights that the region has, or had last.
+    pub fn access(&self) -> AccessFlags {
+        self.access
+    }
+
+    /// Returns the address by which peers reach the first byte.
+    ///
+    /// Unless it has been set, it is a DMA address, and so, on a software device, a kernel address.
+    pub fn iova(&self) -> u64 {
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
+        unsafe { (*self.as_raw()).iova }
+    }
+
+    /// Returns the key for peers that the region has, or had last.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
+        unsafe { (*self.as_raw()).rkey }
+    }
+
+    /// Returns the key for local work requests that the region has, or had last.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
+        unsafe { (*self.as_raw()).lkey }
+    }
+
+    /// Returns the length in bytes since it was mapped.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
+        unsafe { (*self.as_raw()).length }
+    }
+
+    /// Returns the raw region.
+    pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
+        self.raw.mr.as_ptr()
     }
 
     /// Returns the kind of memory that the region may have.
@@ -94,16 +136,6 @@ impl FastMr {
         }
     }
 
-    /// Returns the rights that the region has, or had last.
-    pub(super) fn access(&self) -> AccessFlags {
-        self.access
-    }
-
-    /// Gives it rights that it [may have](Self::may_have).
-    pub(super) fn set_access(&mut self, access: AccessFlags) {
-        self.access = access;
-    }
-
     /// Checks whether the region has been registered so often that it must not be again.
     pub fn is_spent(&self) -> bool {
         self.uses == Self::MAX_USES
@@ -118,14 +150,6 @@ impl FastMr {
     /// Restricts the region to the rights that it had last.
     pub(crate) fn keep_rights(&mut self) {
         self.keeps_rights = true;
-    }
-
-    /// Gives the region the next key. To be done before each registration.
-    #[inline]
-    pub(super) fn next_key(&mut self) {
-        self.uses = self.uses.saturating_add(1);
-        // SAFETY: The region is there and not in use by the device.
-        unsafe { rdma_bindings::rdma_helper_next_key(self.raw.as_raw()) };
     }
 }
 
@@ -174,23 +198,6 @@ impl RawMr {
         })
     }
 
-    /// Returns the protection domain.
-    pub(super) fn pd(&self) -> &Arc<Pd> {
-        &self.counted.pd
-    }
-
-    /// Returns the raw pointer.
-    pub(super) fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
-        self.mr.as_ptr()
-    }
-
-    /// Returns the length in bytes since it was mapped.
-    #[inline]
-    pub(super) fn length(&self) -> u64 {
-        // SAFETY: The region is there, and its length changes by way of an exclusive reference only.
-        unsafe { (*self.as_raw()).length }
-    }
-
     /// Deregisters the region: after that the device doesn't touch its memory. May sleep.
     ///
     /// On an error the region has been leaked, and the device may still use it.
@@ -204,7 +211,7 @@ impl RawMr {
     /// Leaves the region to the device for good, which may still come to use it.
     pub(super) fn leak(self) {
         let mut this = ManuallyDrop::new(self);
-        let (mr, device) = (this.mr.as_ptr(), this.pd().device.as_raw());
+        let (mr, device) = (this.mr.as_ptr(), this.counted.pd.device.as_raw());
         // SAFETY: `mr` is a region of `device` by the type invariant, and nothing frees it from here on.
         unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*mr).res) };
         // SAFETY: `this` is never dropped nor used again.
@@ -251,44 +258,15 @@ pub struct PreparedMr<L> {
 // CAST: No page is that big.
 const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
 
+impl<L> Deref for PreparedMr<L> {
+    type Target = FastMr;
+
+    fn deref(&self) -> &FastMr {
+        &self.mr
+    }
+}
+
 impl<L: DmaList> PreparedMr<L> {
-    /// Returns the protection domain.
-    pub fn pd(&self) -> &Arc<Pd> {
-        self.mr.pd()
-    }
-
-    /// Returns the rights that the region will give.
-    pub fn access(&self) -> AccessFlags {
-        self.mr.access()
-    }
-
-    /// Returns the address by which peers will reach the first byte.
-    ///
-    /// Unless it has been set, it is a DMA address, and so, on a software device, a kernel address.
-    pub fn iova(&self) -> u64 {
-        // SAFETY: The region is there, and changes by way of an exclusive reference only.
-        unsafe { (*self.as_raw()).iova }
-    }
-
-    /// Returns the key for peers that the region has, or had last.
-    pub fn rkey(&self) -> u32 {
-        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
-        // exclusive reference.
-        unsafe { (*self.as_raw()).rkey }
-    }
-
-    /// Returns the key for local work requests that the region has, or had last.
-    pub fn lkey(&self) -> u32 {
-        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
-        // exclusive reference.
-        unsafe { (*self.as_raw()).lkey }
-    }
-
-    /// Returns the length in bytes.
-    pub fn length(&self) -> u64 {
-        self.mr.raw.length()
-    }
-
     /// Sets the address by which peers will reach the first byte to `base`, plus the memory's
     /// offset in its page. That is the device's page or the machine's, whichever is larger: devices
     /// take the offset from the address' low bits. With a [`Layout`] it is less than the machine's
@@ -296,7 +274,7 @@ impl<L: DmaList> PreparedMr<L> {
     ///
     /// [`EINVAL`] if `base` is 0 or not at the start of a page, or if the region would wrap.
     pub fn set_base(&mut self, base: u64) -> Result {
-        let mask = self.mr.offset_mask();
+        let mask = self.offset_mask();
         if base == 0 || base & mask != 0 {
             return Err(EINVAL);
         }
@@ -312,14 +290,12 @@ impl<L: DmaList> PreparedMr<L> {
         (self.mr, self.list)
     }
 
-    /// Gives the region the next key.
+    /// Gives the region the next key. Must be called before each registration.
+    #[inline]
     pub(crate) fn next_key(&mut self) {
-        self.mr.next_key();
-    }
-
-    /// Returns the raw region.
-    pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
-        self.mr.raw.as_raw()
+        self.mr.uses = self.mr.uses.saturating_add(1);
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and the device does not use it yet.
+        unsafe { rdma_bindings::rdma_helper_next_key(self.as_raw()) };
     }
 
     /// Leaves region and mapping to the device for good. The device may register the region at any
@@ -411,7 +387,7 @@ impl FastMr {
     /// Returns the size of the region's pages, a power of two since it was mapped.
     pub(super) fn page_size(&self) -> u32 {
         // SAFETY: The region is there, and changes by way of an exclusive reference only.
-        unsafe { (*self.raw.as_raw()).page_size }
+        unsafe { (*self.as_raw()).page_size }
     }
 
     /// Returns the bits of an address that are the offset in a page, its own or the machine's,
@@ -444,11 +420,11 @@ impl FastMr {
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.
         let mapped = list.with_raw(|first| unsafe {
-            rdma_bindings::ib_map_mr_sg(self.raw.as_raw(), first, count, null_mut(), page_size)
+            rdma_bindings::ib_map_mr_sg(self.as_raw(), first, count, null_mut(), page_size)
         });
         match u32::try_from(mapped) {
-            Ok(mapped) if mapped == list.count() && list.is_all(self.raw.length()) => {
-                self.set_access(access);
+            Ok(mapped) if mapped == list.count() && list.is_all(self.length()) => {
+                self.access = access;
                 Ok(())
             }
             Ok(mapped) => Err((EINVAL, mapped)),

@@ -4,13 +4,13 @@
 
 use super::fast::{
     FastMr,
-    Kind,
     PreparedMr, //
 };
 use crate::{
     prelude::*,
     sg::Mapping, //
 };
+use core::ops::Deref;
 
 /// A region that is valid at the device: who knows its key reaches its memory.
 ///
@@ -42,53 +42,15 @@ impl<L: DmaList> PreparedMr<L> {
     }
 }
 
+impl Deref for ValidMr {
+    type Target = FastMr;
+
+    fn deref(&self) -> &FastMr {
+        &self.mr
+    }
+}
+
 impl ValidMr {
-    /// Returns the protection domain.
-    pub fn pd(&self) -> &Arc<Pd> {
-        self.mr.pd()
-    }
-
-    /// Returns the rights that the region gives.
-    pub fn access(&self) -> AccessFlags {
-        self.mr.access()
-    }
-
-    /// Returns the kind of memory that the region may have.
-    pub fn kind(&self) -> Kind {
-        self.mr.kind()
-    }
-
-    /// Returns the maximum number of pages.
-    pub fn max_pages(&self) -> u32 {
-        self.mr.max_pages()
-    }
-
-    /// Returns the key for peers.
-    pub fn rkey(&self) -> u32 {
-        // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
-        // exclusive reference.
-        unsafe { (*self.as_raw()).rkey }
-    }
-
-    /// Returns the key for local work requests.
-    pub fn lkey(&self) -> u32 {
-        // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
-        // exclusive reference.
-        unsafe { (*self.as_raw()).lkey }
-    }
-
-    /// Returns the address of the first byte, for both keys.
-    pub fn iova(&self) -> u64 {
-        // SAFETY: `as_raw()` is a valid region as long as `self`. The address changes only through
-        // an exclusive reference.
-        unsafe { (*self.as_raw()).iova }
-    }
-
-    /// Returns the length in bytes.
-    pub fn length(&self) -> u64 {
-        self.mr.raw.length()
-    }
-
     /// Deregisters the region and undoes its mapping: when this has succeeded, no peer can reach
     /// its memory, on any device. May sleep, on a software device as long as a peer's access is
     /// under way.
@@ -97,7 +59,19 @@ impl ValidMr {
     /// and the memory must never be freed.
     #[inline]
     pub fn deregister(self) -> Result {
-        let (mr, mapping) = self.into_parts();
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again.
+        unsafe { this.end() }
+    }
+
+    /// Implements [`deregister`](Self::deregister).
+    ///
+    /// # Safety
+    ///
+    /// This must be the last use of `self`.
+    unsafe fn end(&mut self) -> Result {
+        // SAFETY: This is the last use of `self` by the function's contract, so each is taken once.
+        let (mr, mapping) = unsafe { self.take_parts() };
         match mr.raw.deregister() {
             Ok(()) => {
                 drop(mapping);
@@ -116,36 +90,52 @@ impl ValidMr {
     ///
     /// The device must have invalidated the region, and that must be a fence on this device.
     pub(crate) unsafe fn into_free(self) -> FastMr {
-        let (mr, mapping) = self.into_parts();
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again.
+        let (mr, mapping) = unsafe { this.take_parts() };
         drop(mapping);
         mr
     }
 
-    /// Frees the region and its memory, but keeps its key and address for other memory.
+    /// Gives the region other memory behind the same key, at the same address and with the same rights, of pages as
+    /// large as those of the old. No peer can reach the region. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The region is deregistered then.
+    ///
+    /// - [`EINVAL`]: the list is not as long as the old one, or starts elsewhere in its page.
+    /// - The errors of [`FastMr::map`], except [`EOVERFLOW`].
     ///
     /// # Safety
     ///
     /// The device must have invalidated the region, and that must be a fence on this device.
-    pub(crate) unsafe fn into_suspended(self) -> SuspendedMr {
+    pub(crate) unsafe fn remap<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
         let (iova, length) = (self.iova(), self.length());
-        // SAFETY: The device has invalidated the region, and that is a fence on it, as the caller
-        // promises.
+        // SAFETY: The device has invalidated the region, and that is a fence on it, by the function's contract.
         let mr = unsafe { self.into_free() };
-        SuspendedMr::new(mr, iova, length)
-    }
-
-    fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
-        self.mr.raw.as_raw()
+        let (access, page_size) = (mr.access(), mr.page_size());
+        let base = iova & !mr.offset_mask();
+        let prepared = mr.map_again(list, access, Some(page_size));
+        let mut prepared = prepared.map_err(|failed| failed.error)?;
+        prepared.set_base(base)?;
+        if prepared.iova() != iova || prepared.length() != length {
+            return Err(EINVAL);
+        }
+        Ok(prepared)
     }
 
     /// Takes region and mapping out, without fencing.
-    fn into_parts(self) -> (FastMr, Mapping) {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped nor used again, so each is taken once.
+    ///
+    /// # Safety
+    ///
+    /// This must be the last use of `self`.
+    unsafe fn take_parts(&mut self) -> (FastMr, Mapping) {
+        // SAFETY: This is the last use of `self` by the function's contract, so each is taken once.
         unsafe {
             (
-                ManuallyDrop::take(&mut this.mr),
-                ManuallyDrop::take(&mut this.mapping),
+                ManuallyDrop::take(&mut self.mr),
+                ManuallyDrop::take(&mut self.mapping),
             )
         }
     }
@@ -153,51 +143,7 @@ impl ValidMr {
 
 impl Drop for ValidMr {
     fn drop(&mut self) {
-        // SAFETY: This is the last use of the region and of the mapping.
-        let (mr, mapping) = unsafe {
-            (
-                ManuallyDrop::take(&mut self.mr),
-                ManuallyDrop::take(&mut self.mapping),
-            )
-        };
-        match mr.raw.deregister() {
-            Ok(()) => drop(mapping),
-            // The device may still use it.
-            Err(_) => mapping.leak(),
-        }
-    }
-}
-
-/// A region that has been invalidated, and is to get other memory behind the same key, at the same
-/// address and with the same rights. No peer can reach anything by it.
-///
-/// Dropping it deregisters it, and may sleep.
-pub(crate) struct SuspendedMr {
-    mr: FastMr,
-    iova: u64,
-    length: u64,
-}
-
-impl SuspendedMr {
-    pub(super) fn new(mr: FastMr, iova: u64, length: u64) -> Self {
-        Self { mr, iova, length }
-    }
-
-    /// Gives the region its new memory, of pages as large as those of the old. May sleep.
-    ///
-    /// [`EINVAL`] if that is not as long as the old, or starts elsewhere in its page, or what
-    /// [`FastMr::map`] says; the region is deregistered then.
-    pub(crate) fn map<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
-        let (access, page_size) = (self.mr.access(), self.mr.page_size());
-        let base = self.iova & !self.mr.offset_mask();
-        let mut prepared = self
-            .mr
-            .map_again(list, access, Some(page_size))
-            .map_err(|failed| failed.error)?;
-        prepared.set_base(base)?;
-        if prepared.iova() != self.iova || prepared.length() != self.length {
-            return Err(EINVAL);
-        }
-        Ok(prepared)
+        // SAFETY: `self` is being dropped, so this is its last use.
+        let _ = unsafe { self.end() };
     }
 }

@@ -247,6 +247,7 @@ pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
 struct Whole {
     #[pin]
     state: IrqLock<State>,
+    conn: Arc<Conn>,
 }
 
 struct State {
@@ -259,26 +260,12 @@ struct State {
     read: Read,
 }
 
-/// A transfer that has ended.
-type Over = (Ticket, Option<Failed>, Read);
-
-impl State {
-    /// Takes the transfer, if it has not completed yet.
-    fn over(&mut self) -> Option<Over> {
-        let ticket = self.ticket.take()?;
-        Some((ticket, self.failed, core::mem::take(&mut self.read)))
-    }
-}
-
 /// Ends a transfer when its last part has.
-struct Part {
-    whole: Arc<Whole>,
-    conn: Arc<Conn>,
-}
+struct Part(Arc<Whole>);
 
 impl Whole {
     /// Creates a transfer without parts, which is not accepted yet. Any context.
-    fn new() -> Result<Arc<Self>, Refusal> {
+    fn new(conn: &Arc<Conn>) -> Result<Arc<Self>, Refusal> {
         let state = State {
             ticket: None,
             left: 0,
@@ -287,39 +274,21 @@ impl Whole {
         };
         let whole = pin_init!(Self {
             state <- new_irq_lock!(state, c"kfi_verbs_whole"),
+            conn: conn.clone(),
         });
         Arc::pin_init(whole, GFP_ATOMIC).map_err(|_| Errno::ENOMEM.into())
     }
 
     /// Adds a part. Any context.
-    fn part(self: &Arc<Self>, conn: &Arc<Conn>) -> Part {
+    fn part(self: &Arc<Self>) -> Part {
         self.state.with(|state| state.left += 1);
-        Part {
-            whole: self.clone(),
-            conn: conn.clone(),
-        }
-    }
-
-    /// Marks the transfer as accepted.
-    fn accept(&self, ticket: Ticket) {
-        self.state.with(|state| state.ticket = Some(ticket));
-    }
-
-    /// Takes the ticket of a transfer that is refused after all. Returns [`None`] if it has
-    /// completed.
-    fn take_back(&self) -> Option<Ticket> {
-        self.state.with(|state| state.ticket.take())
+        Part(self.clone())
     }
 
     /// Ends the sinks of a transfer that was not accepted. All its parts have ended. Any context.
     fn undo(&self) {
-        let read = self.state.with(|state| core::mem::take(&mut state.read));
+        let read = self.state.with(|state| mem::take(&mut state.read));
         read.end(None);
-    }
-
-    /// Calls `f` with the sinks. No part has ended. Any context.
-    fn with_read<R>(&self, f: impl FnOnce(&mut Read) -> R) -> R {
-        self.state.with(|state| f(&mut state.read))
     }
 
     /// Handles the end of a part.
@@ -333,10 +302,9 @@ impl Whole {
                     state.failed = Some(failed);
                 }
             }
-            match state.left {
-                0 => state.over(),
-                _ => None,
-            }
+            // A transfer that is not accepted has no ticket.
+            let ticket = (state.left == 0).then(|| state.ticket.take())??;
+            Some((ticket, state.failed, mem::take(&mut state.read)))
         });
         if let Some((ticket, failed, read)) = over {
             // Before it is told: its memory is the consumer's again then.
@@ -350,8 +318,8 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Part {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         let how = ended.result.map(|_| ());
-        let how = how.map_err(|error| done::note(&self.conn, QueueKind::Sends, error));
-        self.whole.ended(how);
+        let how = how.map_err(|error| done::note(&self.0.conn, QueueKind::Sends, error));
+        self.0.ended(how);
     }
 }
 
@@ -364,11 +332,11 @@ impl QpResources {
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), PostRefusal> {
-        let whole = match Whole::new() {
+        let whole = match Whole::new(conn) {
             Ok(whole) => whole,
             Err(why) => return Err(PostRefusal::new(why, ticket)),
         };
-        let chain = match self.chain(endpoint, transfer, &whole, conn) {
+        let chain = match self.chain(endpoint, transfer, &whole) {
             Ok(chain) => chain,
             Err(why) => {
                 whole.undo();
@@ -379,11 +347,12 @@ impl QpResources {
                 return Err(PostRefusal::new(why, ticket));
             }
         };
-        whole.accept(ticket);
+        whole.state.with(|state| state.ticket = Some(ticket));
         match conn.give_all(endpoint, chain, transfer.flags.more) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
-                let ticket = whole.take_back();
+                // There is none if the transfer has completed.
+                let ticket = whole.state.with(|state| state.ticket.take());
                 drop(chain);
                 whole.undo();
                 let why = refused::not_posted(error);
@@ -398,7 +367,6 @@ impl QpResources {
         endpoint: &Arc<Endpoint>,
         transfer: &TransferRequest,
         whole: &Arc<Whole>,
-        conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
         let parts = transfer.remote.pieces().len();
         if parts > self.sends {
@@ -410,7 +378,8 @@ impl QpResources {
             sinks += self.sinks_of(transfer);
             Ok::<_, Refusal>(())
         })?;
-        if parts + 2 * sinks > self.sends || !self.has_sinks(sinks) {
+        let available = self.sinks.as_ref().map_or(0, |it| it.count);
+        if parts + 2 * sinks > self.sends || sinks > available {
             let why = c"more pieces of memory to be registered than the queue has places for";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(sinks)));
         }
@@ -418,12 +387,11 @@ impl QpResources {
         let mut chain = chain.map_err(refused::not_posted)?;
         transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
-                let part = whole.part(conn);
                 let request = self.request(transfer, transfer.remote.pieces());
-                let begun = begin(request, part, |request| chain.push(request));
+                let begun = begin(request, whole.part(), |request| chain.push(request));
                 begun.map_err(|(why, _)| why)
             }
-            _ => self.read_registered(transfer, &mut chain, whole, conn),
+            _ => self.read_registered(transfer, &mut chain, whole),
         })?;
         Ok(chain)
     }
@@ -439,15 +407,6 @@ impl QpResources {
         }
     }
 
-    /// Checks whether `count` pieces of memory can be registered at once. Any context.
-    fn has_sinks(&self, count: usize) -> bool {
-        count == 0
-            || self
-                .sinks
-                .as_ref()
-                .is_some_and(|sinks| count <= sinks.count())
-    }
-
     /// Puts a read on a chain, with the requests that register its memory. After an error, some of them may
     /// be on the chain. Any context.
     fn read_registered(
@@ -455,16 +414,15 @@ impl QpResources {
         transfer: &TransferRequest,
         chain: &mut Chain,
         whole: &Arc<Whole>,
-        conn: &Arc<Conn>,
     ) -> Result<(), Refusal> {
         let (Some(sinks), LocalMemory::Lent(local)) = (&self.sinks, &transfer.local) else {
             return Err(Errno::EINVAL.into());
         };
         let from = remote(transfer.remote.pieces())?;
-        whole.with_read(Read::reserve)?;
+        whole.state.with(|state| state.read.reserve())?;
         let sink = sinks.sink(&self.pd, map(&self.pd, local, true)?)?;
-        let read = sink.read(chain, from, self.fences(transfer), || whole.part(conn));
-        whole.with_read(|read| read.add(sinks, sink));
+        let read = sink.read(chain, from, self.fences(transfer), || whole.part());
+        whole.state.with(|state| state.read.add(sinks, sink));
         read.map_err(refused::not_posted)
     }
 }

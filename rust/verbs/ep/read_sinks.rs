@@ -33,8 +33,8 @@ const PAGES: u32 = 257;
 /// The regions of an endpoint, for reads.
 #[pin_data]
 pub(super) struct Sinks {
-    /// How many regions reads can use at once.
-    count: usize,
+    /// How many regions reads can use at once, so how many pieces of memory can be registered at once.
+    pub(super) count: usize,
     pages: u32,
     fence: Fence,
     queue: Arc<OwnedQueue>,
@@ -170,11 +170,6 @@ impl Sinks {
         // Each read has a region, and the list has capacity for all regions.
         self.state.with(|state| state.failed.push_reserved(ended));
         self.settle_later();
-    }
-
-    /// Returns how many pieces of memory can be registered at once. Any context.
-    pub(super) fn count(&self) -> usize {
-        self.count
     }
 
     /// Takes regions for memory of a read, mapped for the device of `pd`. Any context.

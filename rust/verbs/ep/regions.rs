@@ -15,9 +15,11 @@ use crate::{
     params,
     prelude::*, //
 };
+use kfabric::EpCore;
 use rdma::endpoint_mr::{
     EndpointMr,
-    Invalidation, //
+    Invalidation,
+    Settled, //
 };
 
 /// How often memory is asked for by who can't go on without, and at which intervals.
@@ -26,6 +28,94 @@ const A_MOMENT: Delta = Delta::from_millis(10);
 
 /// How many of these intervals a second has.
 const MOMENTS: u32 = 100;
+
+/// A region that an endpoint registers, and that endpoint after the registration.
+pub(crate) struct EpRegion {
+    mr: EndpointMr<Memory>,
+    endpoint: Option<Arc<EpCore>>,
+}
+
+impl EpRegion {
+    /// Prepares a region for the registration on an endpoint. May sleep.
+    pub(crate) fn new(mr: PreparedMr<Memory>) -> Result<Self, Refusal> {
+        let mr = mr.lend().map_err(refused::no_region)?;
+        let endpoint = None;
+        Ok(Self { mr, endpoint })
+    }
+
+    /// Registers it on an endpoint, and returns how the peer reaches it that gets the key by a later message there.
+    /// Does nothing and returns `None` if the endpoint is not connected yet. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the connection is gone, or the endpoint.
+    /// - `EAGAIN`: its queue is full.
+    /// - `ENOMEM`
+    pub(crate) fn register(
+        &mut self,
+        endpoint: &Arc<EpCore>,
+        more: bool,
+    ) -> Result<Option<Keys>, Refusal> {
+        let Some(inside) = endpoint.enter() else {
+            return match endpoint.is_open() {
+                true => Ok(None),
+                false => Err(refused::not_connected()),
+            };
+        };
+        let part = inside.part();
+        let registered = part
+            .as_deref()
+            .and_then(inner)
+            .map(|inner| inner.register(&mut self.mr, more));
+        if !registered.transpose()?.unwrap_or(false) {
+            return Ok(None);
+        }
+        self.endpoint = Some(endpoint.clone());
+        let mr = self.mr.prepared();
+        Ok(Some(Keys {
+            key: u64::from(mr.rkey()),
+            base: mr.iova(),
+            desc: num::index(mr.lkey()),
+            whole: true,
+        }))
+    }
+
+    /// Returns the region, with the key that it is going to have. Any context.
+    pub(crate) fn prepared(&self) -> &PreparedMr<Memory> {
+        self.mr.prepared()
+    }
+
+    /// Checks whether no registration is under way. Any context.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.mr.is_settled()
+    }
+
+    /// Checks whether the region is free: the peer has invalidated it, and that is a fence. `fence` is the fence of other
+    /// regions. Any context.
+    pub(crate) fn is_free_by(&self, fence: Fence) -> bool {
+        self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(&self.mr, fence)))
+            .unwrap_or(false)
+    }
+
+    /// Returns the result of the registration. Sleeps until the registration has ended, unless it
+    /// [is settled](Self::is_settled).
+    pub(crate) fn settle(self, fence: Fence) -> Settled<Memory> {
+        let own = self.at_endpoint(|endpoint| endpoint.settle(&self.mr, fence));
+        self.mr.settle(own.unwrap_or(fence))
+    }
+
+    /// Calls `f` with the endpoint that has posted the registration, unless that endpoint is closed. Any context.
+    fn at_endpoint<T>(&self, f: impl FnOnce(&Inner) -> T) -> Option<T> {
+        let inside = self.endpoint.as_ref()?.enter()?;
+        let part = inside.part();
+        part.as_deref().and_then(inner).map(f)
+    }
+}
+
+/// Returns the verbs side of an endpoint.
+fn inner(part: &(dyn Any + Send + Sync)) -> Option<&Inner> {
+    part.downcast_ref()
+}
 
 impl Inner {
     /// Has a region registered, at once or, if there is `more` to come, in one go with that; returns `false`,
@@ -37,11 +127,7 @@ impl Inner {
     /// - `ENOTCONN`: the connection is gone.
     /// - `EAGAIN`: its queue is full.
     /// - `ENOMEM`
-    pub(crate) fn register(
-        &self,
-        mr: &mut EndpointMr<Memory>,
-        more: bool,
-    ) -> Result<bool, Refusal> {
+    fn register(&self, mr: &mut EndpointMr<Memory>, more: bool) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(refused::not_connected())?;
         let resources = inside.get();
         let endpoint = match resources.endpoint() {
@@ -73,7 +159,7 @@ impl Inner {
 
     /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
     /// otherwise. Sleeps until it has, or the endpoint is over.
-    pub(crate) fn settle(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
+    fn settle(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
         if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells: neither of the registration, nor that there is no connection any more.
             self.conn.shut_down();
@@ -87,7 +173,7 @@ impl Inner {
 
     /// Returns the fence of a region whose registration has ended. `fence` is its default. Any
     /// context.
-    pub(crate) fn fence(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
+    fn fence(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
         let inside = self.gate.enter();
         let by_peer = inside
             .as_ref()
@@ -99,7 +185,7 @@ impl Inner {
     }
 
     /// Stops looking for invalidations of the region. Any context.
-    pub(crate) fn forget(&self, mr: &EndpointMr<Memory>) {
+    fn forget(&self, mr: &EndpointMr<Memory>) {
         self.conn.reg_states.remove(mr.fate());
     }
 

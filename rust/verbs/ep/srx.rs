@@ -34,7 +34,7 @@ struct Queue {
 pub(crate) struct Srx {
     /// In front of what it has on the device.
     gate: Pin<KBox<Gate<Queue, Shared>>>,
-    sharers: Arc<Sharers>,
+    pub(super) sharers: Arc<Sharers>,
 }
 
 impl Srx {
@@ -58,11 +58,6 @@ impl Srx {
     pub(super) fn queue(&self) -> Result<Arc<Srq>, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;
         Ok(inside.get().srq.clone())
-    }
-
-    /// Returns the connections that share it.
-    pub(super) fn sharers(&self) -> &Arc<Sharers> {
-        &self.sharers
     }
 }
 

@@ -2,10 +2,7 @@
 
 //! The counters of a pool for people: a file in debugfs.
 
-use super::{
-    reserve::Reserve,
-    Pool, //
-};
+use super::Pool;
 use crate::prelude::*;
 use kernel::{
     debugfs::{
@@ -21,8 +18,8 @@ impl Pool {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
         let lines = &state.lines;
-        writeln!(f, "budget {}", lines.budget())?;
-        writeln!(f, "pages {}", lines.pages())?;
+        writeln!(f, "budget {}", lines.budget)?;
+        writeln!(f, "pages {}", lines.pages)?;
         writeln!(f, "kept {}", lines.len())?;
         for (size, pages, len) in lines.sizes() {
             match size.kind() {
@@ -30,7 +27,7 @@ impl Pool {
                 _ => writeln!(f, "kept_{pages} {len}")?,
             }
         }
-        let reserved = state.reserve.as_ref().map_or(0, Reserve::len);
+        let reserved = state.reserve.as_ref().map_or(0, |it| it.mrs.len());
         writeln!(f, "reserved {reserved}")?;
         writeln!(f, "taken {}", self.count.taken.load(Relaxed))?;
         writeln!(f, "missed {}", self.count.missed.load(Relaxed))?;

@@ -36,9 +36,9 @@ pub(super) struct Lines<T> {
     /// By their number; too large for the stack.
     classes: KVec<Class<T>>,
     /// Most pages that are kept, of all sizes together.
-    budget: u64,
+    pub(super) budget: u64,
     /// How many are kept.
-    pages: u64,
+    pub(super) pages: u64,
 }
 
 /// One size.
@@ -103,7 +103,7 @@ impl<T> Lines<T> {
     /// Makes empty lines. May sleep.
     pub(super) fn new(max_pages: u32, budget: u64) -> Result<Self> {
         let mut classes = KVec::with_capacity(CLASSES, GFP_KERNEL)?;
-        for size in (0..CLASSES).map(Size::of_class) {
+        for size in (0..CLASSES).map(Size) {
             classes.push(Class::new(size.machine_pages(max_pages)), GFP_KERNEL)?;
         }
         Ok(Self {
@@ -111,15 +111,6 @@ impl<T> Lines<T> {
             budget,
             pages: 0,
         })
-    }
-
-    pub(super) fn budget(&self) -> u64 {
-        self.budget
-    }
-
-    /// Returns the number of pages that are kept.
-    pub(super) fn pages(&self) -> u64 {
-        self.pages
     }
 
     /// Returns the number of regions that are kept.
@@ -130,7 +121,7 @@ impl<T> Lines<T> {
     /// Returns each size with kept regions: the size, the number of machine pages that are as long
     /// as a region, and the number of regions.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (Size, u32, usize)> + '_ {
-        let sizes = (0..CLASSES).map(Size::of_class);
+        let sizes = (0..CLASSES).map(Size);
         sizes
             .zip(&self.classes)
             .map(|(size, class)| (size, class.pages, class.line.len()))
@@ -141,7 +132,7 @@ impl<T> Lines<T> {
     /// wanted.
     #[inline]
     pub(super) fn take(&mut self, size: Size) -> Option<T> {
-        let class = self.classes.get_mut(size.class())?;
+        let class = self.classes.get_mut(size.0)?;
         class.wanted = true;
         class.used = true;
         let item = class.pop()?;
@@ -152,7 +143,7 @@ impl<T> Lines<T> {
     /// Takes one of this size, if there is one beyond those small ones that are kept ready for who comes next: of
     /// large ones the budget has so few that they would be missed.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
-        let class = self.classes.get(size.class())?;
+        let class = self.classes.get(size.0)?;
         let keep = match class.wanted && is_small(class.pages) {
             true => class.ready,
             false => 0,
@@ -161,7 +152,7 @@ impl<T> Lines<T> {
     }
 
     fn pop(&mut self, size: Size) -> Option<T> {
-        let class = self.classes.get_mut(size.class())?;
+        let class = self.classes.get_mut(size.0)?;
         let item = class.pop()?;
         self.pages -= u64::from(class.pages);
         Some(item)
@@ -171,7 +162,7 @@ impl<T> Lines<T> {
     /// sleep.
     #[inline]
     pub(super) fn put(&mut self, size: Size, item: T) -> Result<(), T> {
-        let Some(class) = self.classes.get_mut(size.class()) else {
+        let Some(class) = self.classes.get_mut(size.0) else {
             return Err(item);
         };
         let pages = self.pages + u64::from(class.pages);
@@ -185,14 +176,12 @@ impl<T> Lines<T> {
 
     /// Returns a size with fewer ready regions than there should be.
     pub(super) fn short_of(&self) -> Option<Size> {
-        (0..CLASSES)
-            .map(Size::of_class)
-            .find(|&size| self.is_short_of(size))
+        (0..CLASSES).map(Size).find(|&size| self.is_short_of(size))
     }
 
     /// Checks whether a size has fewer ready regions than it should have.
     pub(super) fn is_short_of(&self, size: Size) -> bool {
-        self.classes.get(size.class()).is_some_and(|class| {
+        self.classes.get(size.0).is_some_and(|class| {
             class.wanted
                 && class.line.len() < class.ready
                 && self.pages + class.room() <= self.budget
@@ -202,7 +191,7 @@ impl<T> Lines<T> {
     /// Checks whether some of this size must be made ahead of need. Called when one has been taken.
     /// Each time that the answer is yes, twice as many are kept ready, up to a bound.
     pub(super) fn is_low(&mut self, size: Size) -> bool {
-        let Some(class) = self.classes.get_mut(size.class()) else {
+        let Some(class) = self.classes.get_mut(size.0) else {
             return false;
         };
         if class.line.len() + 1 == class.low_mark() {
@@ -238,7 +227,7 @@ impl<T> Lines<T> {
         let index = self.classes.iter().position(|class| class.surplus > 0)?;
         let class = self.classes.get_mut(index)?;
         class.surplus -= 1;
-        self.pop(Size::of_class(index))
+        self.pop(Size(index))
     }
 
     /// Takes one, whichever.
@@ -247,12 +236,7 @@ impl<T> Lines<T> {
             .classes
             .iter()
             .position(|class| !class.line.is_empty())?;
-        self.pop(Size::of_class(index))
-    }
-
-    /// Closes the lines: from now on, no region is wanted, and none is kept.
-    pub(super) fn close(&mut self) {
-        self.budget = 0;
+        self.pop(Size(index))
     }
 }
 
@@ -265,9 +249,9 @@ pub(super) const CLASSES: usize = 2 * SIZES;
 /// Most pages of a region.
 pub(crate) const MAX_PAGES: u32 = 1 << (SIZES - 1);
 
-/// A size class.
+/// A size class, by its number from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size(usize);
+pub(super) struct Size(pub(super) usize);
 
 impl Size {
     /// Returns the smallest class that holds this many pages, no large ones; `None` if there is
@@ -294,16 +278,6 @@ impl Size {
             true => Kind::Pages,
             false => Kind::LargePages,
         }
-    }
-
-    /// Returns the class of this number, from 0.
-    pub(super) const fn of_class(class: usize) -> Self {
-        Self(class)
-    }
-
-    /// Returns the number of the class.
-    pub(super) const fn class(self) -> usize {
-        self.0
     }
 
     /// Returns the number of machine pages that are as long as a region of this class. The device
@@ -352,7 +326,7 @@ mod tests {
             assert_eq!(size.kind(), Kind::Pages);
             assert_eq!(large.kind(), Kind::LargePages);
             assert_eq!(size.pages(u32::MAX), large.pages(u32::MAX));
-            assert!(size != large && large.class() < CLASSES);
+            assert!(size != large && large.0 < CLASSES);
             assert_eq!(size.machine_pages(8), size.pages(8));
             assert!(large.machine_pages(8) >= large.pages(8));
             let again = Size::of_kind(Kind::Pages, size.pages(u32::MAX));
@@ -436,9 +410,9 @@ mod line_tests {
         let mut lines = Lines::new(512, 20)?;
         assert_eq!(put(&mut lines, 16, 0..2)?, 1);
         assert_eq!(put(&mut lines, 1, 0..9)?, 4);
-        assert_eq!((lines.len(), lines.pages()), (5, 20));
+        assert_eq!((lines.len(), lines.pages), (5, 20));
         assert_eq!(lines.take(size(16)?), Some(0));
-        assert_eq!((lines.len(), lines.pages()), (4, 4));
+        assert_eq!((lines.len(), lines.pages), (4, 4));
         assert_eq!(put(&mut lines, 4, 0..9)?, 4);
         assert_eq!(put(&mut Lines::new(512, 0)?, 1, 0..2)?, 0);
         Ok(())
@@ -527,7 +501,7 @@ mod line_tests {
         assert!(lines.len() == 3 + 8 && lines.short_of().is_none());
         // Nobody asks for any.
         assert_eq!(surplus(&mut lines), 3 + 8);
-        assert!(lines.len() == 0 && lines.pages() == 0 && lines.short_of().is_none());
+        assert!(lines.len() == 0 && lines.pages == 0 && lines.short_of().is_none());
         Ok(())
     }
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parts that a pool keeps for regions that must not fail for lack of memory.
+//! The parts that a pool keeps for regions that must not fail for lack of memory, and their use.
 
-use super::lines::Size;
+use super::{
+    lines::Size,
+    Pool, //
+};
 use crate::prelude::*;
 use kfabric::{
     vec::Fifo,
@@ -30,11 +33,6 @@ impl Reserve {
             .saturating_sub(self.mrs.len())
     }
 
-    /// Returns how many device regions there are.
-    pub(super) fn len(&self) -> usize {
-        self.mrs.len()
-    }
-
     /// Checks whether a device region of this size is of use here, and fewer are there than were promised.
     pub(super) fn takes(&self, size: Size, mr: &FastMr) -> bool {
         // A region of the reserve may have any rights.
@@ -45,9 +43,132 @@ impl Reserve {
     pub(super) fn has_in_use(&self, size: Size) -> bool {
         size == self.size && self.in_use > 0
     }
+}
 
-    /// Adds a device region that no peer can reach, and that is [of use](Self::takes). Returns it without memory for it.
-    pub(super) fn put(&mut self, mr: FastMr) -> Result<(), FastMr> {
-        self.mrs.push(mr)
+impl Pool {
+    /// Reserves the parts of `count` regions of up to this many pages. Called once. May sleep.
+    pub(crate) fn reserve(&self, count: usize, pages: u32) -> Result {
+        let size = Size::of(pages).ok_or(E2BIG)?;
+        let mut reserve = Reserve {
+            size,
+            promised: count,
+            in_use: 0,
+            mrs: Fifo::with_capacity(count)?,
+            tables: Fifo::with_capacity(count)?,
+            memory: KVVec::with_capacity(count, GFP_KERNEL)?,
+        };
+        for _ in 0..count {
+            reserve.mrs.push_reserved(self.make(size)?);
+            reserve.tables.push_reserved(SpareTable::alloc(pages)?);
+            reserve.memory.push_reserved(MrExtMemory::new()?);
+        }
+        let old = self.state.lock().reserve.replace(reserve);
+        drop(old);
+        Ok(())
+    }
+
+    /// Notes that a region of the reserve begins. May sleep.
+    pub(crate) fn begin_reserved(&self) {
+        self.count.of_reserve.fetch_add(1, Relaxed);
+        if let Some(reserve) = &mut self.state.lock().reserve {
+            reserve.in_use += 1;
+        }
+    }
+
+    /// Notes that a region of the reserve has ended. If its device region is gone, another one is made. May sleep.
+    pub(crate) fn end_reserved(self: &Arc<Self>) {
+        let missing = match &mut self.state.lock().reserve {
+            Some(reserve) => {
+                reserve.in_use = reserve.in_use.saturating_sub(1);
+                reserve.missing() > 0
+            }
+            None => false,
+        };
+        if missing {
+            // Already queued is as good.
+            let _ = self.queue.enqueue(self.clone());
+        }
+    }
+
+    /// Takes the device region of a region that has begun.
+    ///
+    /// There is one, unless those that were used before were deregistered and are being replaced:
+    /// on software devices always, else after 255 times. Then this makes one, and if there is no
+    /// memory, waits for those that are being made. Sleeps.
+    pub(crate) fn take_reserved(self: &Arc<Self>) -> Result<FastMr> {
+        let (next, size) = match &mut self.state.lock().reserve {
+            Some(reserve) => (reserve.mrs.pop(), reserve.size),
+            None => return Err(ENODEV),
+        };
+        if let Some(mr) = next {
+            return Ok(mr);
+        }
+        self.make(size).or_else(|error| {
+            let _ = self.queue.enqueue(self.clone());
+            self.queue.flush();
+            let mut state = self.state.lock();
+            let next = state.reserve.as_mut().and_then(|it| it.mrs.pop());
+            next.ok_or(error)
+        })
+    }
+
+    /// Does something with a table of entries that no list has, or without one if the reserve has none. May sleep.
+    pub(crate) fn with_table<T>(&self, f: impl FnOnce(Option<&SpareTable>) -> T) -> T {
+        let table = self.state.lock().reserve.as_mut().and_then(|reserve| {
+            for _ in 0..reserve.tables.len() {
+                let table = reserve.tables.pop()?;
+                match table.is_lent() {
+                    true => reserve.tables.push_reserved(table),
+                    false => return Some(table),
+                }
+            }
+            None
+        });
+        let done = f(table.as_ref());
+        if let (Some(table), Some(reserve)) = (table, &mut self.state.lock().reserve) {
+            reserve.tables.push_reserved(table);
+        }
+        done
+    }
+
+    /// Takes memory for a region from the reserve. May sleep.
+    pub(crate) fn take_memory(&self) -> Option<MrExtMemory> {
+        self.state.lock().reserve.as_mut()?.memory.pop()
+    }
+
+    /// Returns memory of a region to the reserve, or frees it. May sleep.
+    pub(crate) fn put_memory(&self, memory: MrExtMemory) {
+        let freed = match &mut self.state.lock().reserve {
+            Some(reserve) if reserve.memory.len() < reserve.promised => {
+                reserve.memory.push_reserved(memory);
+                None
+            }
+            _ => Some(memory),
+        };
+        drop(freed);
+    }
+
+    /// Replaces device regions that are gone. A failure is tried again when the next one is wanted.
+    pub(super) fn refill_reserve(&self) {
+        loop {
+            let missing = self.state.lock().reserve.as_ref().map(|reserve| {
+                // One that waits counts as in use already, and there may be none for it.
+                let waiting = reserve.mrs.is_empty() && reserve.in_use > 0;
+                (reserve.size, reserve.missing() > 0 || waiting)
+            });
+            let Some((size, true)) = missing else {
+                return;
+            };
+            let Ok(mr) = self.make(size) else {
+                return;
+            };
+            let kept = match &mut self.state.lock().reserve {
+                Some(reserve) if reserve.takes(size, &mr) => reserve.mrs.push(mr),
+                _ => Err(mr),
+            };
+            if kept.is_err() {
+                return;
+            }
+        }
     }
 }

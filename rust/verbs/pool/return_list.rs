@@ -12,7 +12,7 @@ const ROOM: usize = 64;
 
 /// The regions that have come back.
 #[pin_data]
-pub(super) struct ReturnList<T> {
+pub(crate) struct ReturnList<T> {
     #[pin]
     came: IrqLock<Came<T>>,
     /// Whether there are any, for who looks without the lock.
@@ -29,7 +29,7 @@ struct Came<T> {
 }
 
 /// Room for one.
-pub(super) struct Place<'a, T>(&'a ReturnList<T>);
+pub(crate) struct Place<'a, T>(&'a ReturnList<T>);
 
 impl<T: Send> ReturnList<T> {
     /// Makes an empty inlet, which nobody watches. May sleep.

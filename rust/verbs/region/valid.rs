@@ -3,7 +3,7 @@
 //! The device regions by which peers reach a region: one, or several that are used and closed together.
 
 use super::{
-    closed_reason::Closed,
+    Closed,
     MrSpec, //
 };
 use crate::{
@@ -11,14 +11,17 @@ use crate::{
     prelude::*, //
 };
 use core::ops::Deref;
-use rdma::RefreshError;
+use rdma::{
+    mr::deregister_all,
+    RefreshError, //
+};
 
 /// Returns how peers reach device regions: by the key of the first.
 #[inline]
 pub(super) fn keys(valid: &[ValidMr]) -> Keys {
     Keys {
         key: valid.first().map_or(0, |mr| u64::from(mr.rkey())),
-        base: valid.first().map_or(0, ValidMr::iova),
+        base: valid.first().map_or(0, |mr| mr.iova()),
         // A work request's segment lies in one device region: there is no key for several.
         desc: match valid {
             [one] => num::index(one.lkey()),
@@ -28,16 +31,20 @@ pub(super) fn keys(valid: &[ValidMr]) -> Keys {
     }
 }
 
+/// Returns how peers reach one of them. Any context.
+pub(super) fn piece(mr: &FastMr) -> RemotePiece {
+    RemotePiece {
+        key: u64::from(mr.rkey()),
+        base: mr.iova(),
+        len: mr.length(),
+    }
+}
+
 /// Returns how peers reach each of them. May sleep.
 pub(super) fn pieces(valid: &[ValidMr]) -> Result<KVec<RemotePiece>, Refusal> {
     let mut pieces = KVec::with_capacity(valid.len(), GFP_KERNEL)?;
     for mr in valid {
-        let piece = RemotePiece {
-            key: u64::from(mr.rkey()),
-            base: mr.iova(),
-            len: mr.length(),
-        };
-        pieces.push(piece, GFP_KERNEL)?;
+        pieces.push(piece(mr), GFP_KERNEL)?;
     }
     Ok(pieces)
 }
@@ -57,7 +64,7 @@ pub(super) fn refresh(
     let as_it_was = |refusal| (None, refusal);
     let specs = MrSpec::all(resources, limits, request).map_err(as_it_was)?;
     let bytes = specs.iter().map(|spec| spec.piece.bytes);
-    if !bytes.eq(valid.iter().map(ValidMr::length)) {
+    if !bytes.eq(valid.iter().map(|mr| mr.length())) {
         let why = c"the region had another shape";
         return Err(as_it_was(Refusal::new(Errno::EINVAL, why)));
     }
@@ -138,9 +145,5 @@ pub(crate) fn revoke(
 ///
 /// - `EIO`: the device won't let go of all of them.
 pub(super) fn deregister(valid: impl IntoIterator<Item = ValidMr>) -> Result<(), Refusal> {
-    let mut result = Ok(());
-    for mr in valid {
-        result = mr.deregister().and(result);
-    }
-    result.map_err(|_| refused::stuck())
+    deregister_all(valid).map_err(|_| refused::stuck())
 }
