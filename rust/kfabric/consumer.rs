@@ -101,6 +101,15 @@ mod request;
 mod srx;
 mod volatile;
 
+// The files of this room import these, and the names below, by `super::*`.
+use crate::prelude::*;
+use handle::{
+    close_last,
+    op,
+    Handle, //
+};
+use kfi_bindings as c;
+
 pub use crate::{
     region::{
         access::Access,

@@ -10,26 +10,15 @@ use super::{
         Run, //
     },
     post::{
+        post,
         Posted,
         Role,
         PEER, //
     },
-    Connected,
-    Local,
-    MsgEndpoint,
-    Remote,
-    Request, //
+    *, //
 };
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::{
-    region::cpu_memory::WORD,
-    support::errno::Errno, //
-};
+use crate::region::cpu_memory::WORD;
 use core::ptr::null_mut;
-use kfi_bindings as c;
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// Adds `by` to 8 bytes of the peer: `kfi_fetch_atomic()` with `KFI_SUM`. The request gets
@@ -69,8 +58,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         new: u64,
     ) -> Posted<B, C> {
         let (new, expected) = (&raw const new, &raw const expected);
-        self.post(result, Role::Target, |ep, to, context| {
-            let to = one_word(to)?;
+        post(result, Role::Target, |to, context| {
+            let (ep, to) = (self.as_raw(), one_word(to)?);
             // SAFETY: The endpoint is open. The call copies the operands. `Local` promises that the
             // memory stays until the transfer has completed, and the request owns it.
             unsafe {
@@ -125,8 +114,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         op: c::kfi_op,
     ) -> Posted<B, C> {
         let operand = &raw const operand;
-        self.post(result, Role::Target, |ep, to, context| {
-            let to = one_word(to)?;
+        post(result, Role::Target, |to, context| {
+            let (ep, to) = (self.as_raw(), one_word(to)?);
             // SAFETY: The endpoint is open. The call copies the operand. `Local` promises that the
             // memory stays until the transfer has completed, and the request owns it.
             unsafe {

@@ -7,27 +7,16 @@
 
 use super::{
     error::leaked,
+    handle::slot_if_any,
     memory::MemoryList,
     register::attributes,
-    Backing,
-    Buffer,
-    CloseError,
-    Domain,
-    Mr,
-    Options,
-    Refused,
-    RegisterManyError, //
-};
-use crate::consumer::handle::{
-    self,
-    slot_if_any, //
+    *, //
 };
 use crate::{
     object::ext::{
         ALL_OR_NONE,
         BATCH_NAME, //
     },
-    prelude::*,
     support::vec::PushReserved, //
 };
 use core::mem::MaybeUninit;

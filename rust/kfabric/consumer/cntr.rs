@@ -2,16 +2,7 @@
 
 //! Counters.
 
-use super::{
-    handle::Handle,
-    CloseError,
-    Domain, //
-};
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
+use super::*;
 use kernel::time::Msecs;
 use kfi_bindings::{
     kfi_cntr_attr,

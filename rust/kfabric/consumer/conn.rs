@@ -4,21 +4,8 @@
 //!
 //! Each endpoint and each listener has its own event queue. Nobody else reads or writes it.
 
-use super::{
-    EventHandler,
-    EventQueue,
-    EventQueueOptions,
-    Events,
-    Fabric,
-    InfoList, //
-};
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
+use super::*;
 use core::mem::offset_of;
-use kfi_bindings as c;
 
 /// Maximum size of a peer's data in an event, in bytes.
 const DATA: usize = 256;
@@ -149,22 +136,20 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     }
 }
 
-/// The handler of connection events. Called in process context.
-pub(super) trait ConnEventHandler: Send + Sync + 'static {
-    /// Handles an event. If it is a failure, `failure` returns its cause and the peer's data.
-    fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>));
-}
+/// Returns the cause of a failure, and the data that the peer sent. May sleep.
+pub(super) type Cause<'a> = &'a dyn Fn() -> (Errno, KVec<u8>);
 
-/// The handler of the event queue that passes connection events to their handler.
-struct QueueAdapter<H>(H);
+/// The handler of the event queue that calls a function with each connection event. If the event is
+/// a failure, the second argument returns its cause.
+struct QueueAdapter<F>(F);
 
-impl<H: ConnEventHandler> EventHandler for QueueAdapter<H> {
+impl<F: Fn(ConnEvent, Cause<'_>) + Send + Sync + 'static> EventHandler for QueueAdapter<F> {
     fn events(&self, events: Events<'_>) {
         // SAFETY: The queue is open by the invariant of `Events`. `Conn::open_with` opened it.
-        while let Ok(Some(news)) = unsafe { next(events.0, Wait::No) } {
+        while let Ok(Some(event)) = unsafe { next(events.0, Wait::No) } {
             // SAFETY: The queue is open by the invariant of `Events`. Only the handler reads it,
             // one call at a time.
-            self.0.hear(news, || unsafe { failure(events.0) });
+            (self.0)(event, &|| unsafe { failure(events.0) });
         }
     }
 }
@@ -185,17 +170,18 @@ impl Conn {
         })
     }
 
-    /// Opens a queue with a handler, and with space for `size` events. May sleep.
+    /// Opens a queue whose events are passed to `handler` in process context, with space for `size`
+    /// events. May sleep.
     ///
     /// This is generic, so its code is part of the handler's module.
-    pub(super) fn open_with<H: ConnEventHandler>(
+    pub(super) fn open_with(
         fabric: &Arc<Fabric>,
         size: usize,
-        hears: H,
+        handler: impl Fn(ConnEvent, Cause<'_>) + Send + Sync + 'static,
     ) -> Result<Self, Errno> {
         let _noio = NoIo::enter();
-        let ear = KBox::new(QueueAdapter(hears), GFP_KERNEL)?;
-        let options = EventQueueOptions::default().size(size).handler(ear);
+        let adapter = KBox::new(QueueAdapter(handler), GFP_KERNEL)?;
+        let options = EventQueueOptions::default().size(size).handler(adapter);
         Ok(Self {
             queue: EventQueue::open(fabric, options)?,
             handled: true,
@@ -258,22 +244,4 @@ pub trait ConnectionHandler: Send + Sync + 'static {
     /// Process context. May sleep. Must not drop or close the endpoint. Allocations don't wait for
     /// I/O.
     fn connection(&self, event: ConnectionEvent);
-}
-
-/// The handler of connection events that calls an endpoint's handler.
-pub(super) struct HandlerAdapter<H>(pub(super) KBox<H>);
-
-impl<H: ConnectionHandler> ConnEventHandler for HandlerAdapter<H> {
-    fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>)) {
-        self.0.connection(match news {
-            ConnEvent::Connected(data) => ConnectionEvent::Connected(data),
-            ConnEvent::Shutdown => ConnectionEvent::Shutdown,
-            ConnEvent::Failed => {
-                let (errno, data) = failure();
-                ConnectionEvent::Failed(errno, data)
-            }
-            // No endpoint has this event.
-            ConnEvent::Request(..) => return,
-        });
-    }
 }

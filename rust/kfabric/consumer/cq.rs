@@ -2,30 +2,19 @@
 
 //! Completion queues.
 
-use crate::{
-    consumer::{
-        handle::{
-            self,
-            close_last,
-            op,
-            Handle, //
-        },
-        handler::{
-            with_handler,
-            Hooked,
-            NoHandler, //
-        },
-        CloseError,
-        Domain, //
+use super::{
+    handler::{
+        with_handler,
+        Hooked,
+        NoHandler, //
     },
-    prelude::*,
-    support::module::{
-        this_module,
-        Owner, //
-    }, //
+    *, //
+};
+use crate::support::module::{
+    this_module,
+    Owner, //
 };
 use core::mem::offset_of;
-use kfi_bindings as c;
 
 /// A completion: a `struct kfi_cq_data_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,22 +4,8 @@
 //!
 //! C header: [`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)
 
-use crate::{
-    consumer::{
-        handle::{
-            self,
-            close_last,
-            op,
-            Handle, //
-        },
-        CloseError,
-        EventQueue,
-        Fabric,
-        Info, //
-    },
-    object::ext::RESERVE_NAME,
-    prelude::*, //
-};
+use super::*;
+use crate::object::ext::RESERVE_NAME;
 use kfi_bindings::{
     kfi_reserve_ops,
     KFI_REG_MR, //

@@ -3,21 +3,7 @@
 //! Endpoints that regions are bound to, and binding regions
 //! ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
 
-use super::{
-    handle::Handle,
-    Backing,
-    CloseError,
-    Domain,
-    Info,
-    Local,
-    Mr,
-    MsgEndpoint, //
-};
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
+use super::*;
 use kfi_bindings::{
     KFI_ENABLE,
     KFI_MORE, //

@@ -2,30 +2,19 @@
 
 //! Event queues.
 
-use crate::{
-    consumer::{
-        handle::{
-            self,
-            close_last,
-            op,
-            Handle, //
-        },
-        handler::{
-            with_handler,
-            Hooked,
-            NoHandler, //
-        },
-        CloseError,
-        Fabric, //
+use super::{
+    handler::{
+        with_handler,
+        Hooked,
+        NoHandler, //
     },
-    prelude::*,
-    support::module::{
-        this_module,
-        Owner, //
-    }, //
+    *, //
+};
+use crate::support::module::{
+    this_module,
+    Owner, //
 };
 use core::ops::Deref;
-use kfi_bindings as c;
 
 const ROOM: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 
@@ -116,11 +105,6 @@ impl Entry {
 }
 
 impl Event {
-    /// Returns a buffer for any event.
-    pub(super) fn room() -> [u8; ROOM] {
-        [0; ROOM]
-    }
-
     /// Converts an event from C.
     pub(super) fn from_c(number: u32, bytes: &[u8]) -> Result<Self, Errno> {
         // A consumer may have written other data under any number.
@@ -192,25 +176,26 @@ impl Events<'_> {
     ) -> Result<Option<Next>, Errno> {
         loop {
             let mut number = 0;
-            let mut bytes = Event::room();
+            let mut bytes = [0; ROOM];
             let read = call(
                 self.0.as_ptr(),
                 &mut number,
                 bytes.as_mut_ptr().cast(),
                 bytes.len(),
             )?;
-            match Read::from_c(read)? {
-                Read::Entry(len) => {
+            match handle::count(read) {
+                Ok(len) => {
                     let bytes = bytes.get(..len).ok_or(Errno::EIO)?;
                     return Ok(Some(Next::Event(Event::from_c(number, bytes)?)));
                 }
-                Read::Empty => return Ok(None),
-                Read::Lost => return Ok(Some(Next::Lost)),
-                Read::Failure => match self.failure()? {
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(Errno::EOVERRUN) => return Ok(Some(Next::Lost)),
+                Err(Errno::EAVAIL) => match self.failure()? {
                     // Another reader was faster.
                     None => continue,
                     failed => return Ok(failed),
                 },
+                Err(errno) => return Err(errno),
             }
         }
     }
@@ -221,16 +206,17 @@ impl Events<'_> {
         let eq = self.0.as_ptr();
         // SAFETY: `eq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) }?;
-        match Read::from_c(read)? {
-            Read::Entry(_) => Ok(Some(Next::Failed(Failure {
+        match handle::count(read) {
+            Ok(_) => Ok(Some(Next::Failed(Failure {
                 object: entry.fid.addr(),
                 context: entry.context.addr(),
                 errno: Errno::from_c(entry.err.wrapping_neg()),
             }))),
-            Read::Empty => Ok(None),
-            Read::Lost => Ok(Some(Next::Lost)),
+            Err(Errno::EAGAIN) => Ok(None),
+            Err(Errno::EOVERRUN) => Ok(Some(Next::Lost)),
             // A failure doesn't precede a failure.
-            Read::Failure => Err(Errno::EIO),
+            Err(Errno::EAVAIL) => Err(Errno::EIO),
+            Err(errno) => Err(errno),
         }
     }
 
@@ -273,31 +259,6 @@ impl Events<'_> {
             let written = unsafe { op!((*eq).ops, write(eq, number, buf, len, 0)) }?;
             handle::count(written).map(|_| ())
         })
-    }
-}
-
-/// The result of a call that reads.
-enum Read {
-    /// The queue is empty.
-    Empty,
-    /// The call read an entry of this size in bytes.
-    Entry(usize),
-    /// A failure is next.
-    Failure,
-    /// The queue lost entries.
-    Lost,
-}
-
-impl Read {
-    /// Converts the return value of C. Returns errors of other kinds.
-    fn from_c(ret: isize) -> Result<Self, Errno> {
-        match handle::count(ret) {
-            Ok(len) => Ok(Self::Entry(len)),
-            Err(Errno::EAGAIN) => Ok(Self::Empty),
-            Err(Errno::EAVAIL) => Ok(Self::Failure),
-            Err(Errno::EOVERRUN) => Ok(Self::Lost),
-            Err(errno) => Err(errno),
-        }
     }
 }
 

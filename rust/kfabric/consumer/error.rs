@@ -2,7 +2,7 @@
 
 //! Errors that return the values of the failed call.
 
-use crate::prelude::*;
+use super::*;
 use kernel::fmt;
 
 /// Reports that memory doesn't fit a registration, without a call to C. Any context.

@@ -2,16 +2,7 @@
 
 //! Open fabrics.
 
-use super::{
-    handle::{
-        close_last,
-        Handle, //
-    },
-    CloseError,
-    Info, //
-};
-use crate::consumer::handle;
-use crate::prelude::*;
+use super::*;
 
 /// An open fabric. It keeps its provider's module loaded.
 ///

@@ -11,14 +11,7 @@ use super::{
         INVALIDATE,
         REMOTE_CQ_DATA, //
     },
-    Connected,
-    Local,
-    MsgEndpoint,
-    Receives,
-    Remote,
-    RemotePiece,
-    Request,
-    TransferFlags, //
+    *, //
 };
 
 /// An endpoint that posts transfers with flags ([`MsgEndpoint::with`]).

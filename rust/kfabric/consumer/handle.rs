@@ -4,17 +4,19 @@
 //!
 //! The macro [`op`] calls operations of an object's table, like the inline functions of the C headers.
 
-use crate::{
-    consumer::error::{self, CloseError},
-    prelude::*,
-    support::{
-        num::signed,
-        sockaddr,
-        table::NO_SUCH_CALL, //
-    }, //
+use super::{
+    error::{
+        self,
+        CloseError, //
+    },
+    *, //
+};
+use crate::support::{
+    num::signed,
+    sockaddr,
+    table::NO_SUCH_CALL, //
 };
 use core::mem::ManuallyDrop;
-
 use kfi_bindings::{
     __kernel_sockaddr_storage as sockaddr_storage,
     kfid_pep, //

@@ -4,16 +4,14 @@
 //!
 //! Lock order: `HOOKS` is a leaf. No handler is called or dropped under it.
 
-use crate::{
-    prelude::*,
-    support::{
-        gate::{
-            Gate,
-            Shared, //
-        },
-        module::Owner,
-        task, //
-    }, //
+use super::*;
+use crate::support::{
+    gate::{
+        Gate,
+        Shared, //
+    },
+    module::Owner,
+    task, //
 };
 
 /// The handler type of a queue without a handler.

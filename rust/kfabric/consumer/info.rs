@@ -2,10 +2,9 @@
 
 //! Offers of providers ([`Info`]), hints to select them ([`Hints`]), and the sets of flags in both.
 
-use crate::consumer::handle;
+use super::*;
 use crate::{
     api::answer,
-    prelude::*,
     support::{
         num::signed,
         sockaddr, //

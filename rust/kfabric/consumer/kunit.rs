@@ -8,3 +8,7 @@ mod fake;
 mod objects;
 mod reg;
 mod request;
+
+// The files of these tests import these by `super::*`.
+use super::*;
+use fake::*;

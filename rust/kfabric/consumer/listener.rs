@@ -8,31 +8,11 @@
 use super::{
     conn::{
         Conn,
-        ConnEvent,
-        ConnEventHandler, //
+        ConnEvent, //
     },
-    handle::Handle,
     msg_ep::Receiving,
-    CloseError,
-    Created,
-    Domain,
-    EventQueue,
-    Fabric,
-    Info,
-    InfoList,
-    Local,
-    MsgEndpoint,
-    NoHandler,
-    Passive,
-    Refused,
-    RequestQueue,
-    SharedReceives, //
+    *, //
 };
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
 use kfi_bindings::{
     kfid_pep,
     KFI_BACKLOG, //
@@ -265,26 +245,6 @@ impl ListenHandler for NoHandler {
     }
 }
 
-/// The handler of connection events that passes requests to a listener's handler.
-struct HandlerAdapter<H> {
-    handler: KBox<H>,
-    slot: Arc<PepSlot>,
-}
-
-impl<H: ListenHandler> ConnEventHandler for HandlerAdapter<H> {
-    fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>)) {
-        match news {
-            ConnEvent::Request(info, data) => {
-                let request = Incoming::new(info, data, self.slot.clone());
-                self.handler.request(request);
-            }
-            // A listener has no failures. An unread one would call the handler again.
-            ConnEvent::Failed => drop(failure()),
-            ConnEvent::Connected(_) | ConnEvent::Shutdown => (),
-        }
-    }
-}
-
 /// Options of a listener, with a handler of type `H`.
 pub struct ListenerOptions<H = NoHandler> {
     backlog: Option<u32>,
@@ -378,7 +338,14 @@ impl Listener {
         let conn = match options.handler {
             Some(handler) => {
                 let slot = slot.clone();
-                Conn::open_with(fabric, size, HandlerAdapter { handler, slot })?
+                Conn::open_with(fabric, size, move |event, cause| match event {
+                    ConnEvent::Request(info, data) => {
+                        handler.request(Incoming::new(info, data, slot.clone()));
+                    }
+                    // A listener has no failures. An unread one would call the handler again.
+                    ConnEvent::Failed => drop(cause()),
+                    ConnEvent::Connected(_) | ConnEvent::Shutdown => (),
+                })?
             }
             None => Conn::open(fabric, size)?,
         };

@@ -2,13 +2,9 @@
 
 //! Local memory of transfers.
 
-use super::{
-    Buffer,
-    Mr, //
-};
+use super::*;
 use crate::{
     post::local::MAX_PIECES,
-    prelude::*,
     support::vec::ArrayVec, //
 };
 use kfi_bindings::{

@@ -5,28 +5,16 @@
 //!
 //! C header: [`include/kfi_dma_ext.h`](srctree/include/kfi_dma_ext.h)
 
-use crate::{
-    consumer::{
-        error::unfit,
-        handle::{
-            self,
-            op,
-            op_if_any, //
-        },
-        memory::{
-            MemoryList,
-            OwnedMemory, //
-        },
-        BioVecList,
-        BioVecs,
-        Domain,
-        Pages,
-        RegisterError, //
+use super::{
+    error::unfit,
+    handle::op_if_any,
+    memory::{
+        MemoryList,
+        OwnedMemory, //
     },
-    object::ext::DMA_NAME,
-    prelude::*,
-    region::access::Access, //
+    *, //
 };
+use crate::object::ext::DMA_NAME;
 use kernel::{
     bindings,
     dma::DataDirection,

@@ -3,15 +3,7 @@
 //! Memory that can be registered: its traits, memory with contiguous kernel addresses ([`Buffer`]),
 //! and lists of buffers ([`Segments`]).
 
-use crate::{
-    consumer::{
-        volatile,
-        Domain,
-        RegisterError, //
-    },
-    prelude::*,
-    region::access::Access, //
-};
+use super::*;
 use kernel::alloc::{
     Allocator,
     Vec, //

@@ -5,32 +5,19 @@
 //! C headers: [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
 //! [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
 
-use crate::{
-    consumer::{
-        error::{leaked, unfit},
-        handle::{
-            self,
-            op,
-            Handle, //
-        },
-        memory::MemoryList,
-        Backing,
-        CloseError,
-        Domain,
-        RegisterError, //
+use super::{
+    error::{
+        leaked,
+        unfit, //
     },
+    memory::MemoryList,
+    *, //
+};
+use crate::{
     object::ext::RAW_NAME,
-    prelude::*,
-    region::{
-        access::Access,
-        rawkey::{
-            raw_key_size,
-            RemotePiece, //
-        }, //
-    }, //
+    region::rawkey::raw_key_size, //
 };
 use kernel::sync::atomic::Acquire;
-use kfi_bindings as c;
 
 /// A memory region: memory that a peer with its key can reach.
 ///

@@ -5,27 +5,10 @@
 use super::{
     conn::{
         Conn,
-        ConnEvent,
-        HandlerAdapter, //
+        ConnEvent, //
     },
-    handle::Handle,
-    CloseError,
-    ConnectError,
-    ConnectionHandler,
-    Counter,
-    Counts,
-    Domain,
-    Info,
-    Local,
-    Refused,
-    RequestQueue,
-    SharedReceives, //
+    *, //
 };
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
 use kfi_bindings::{
     KFI_ENABLE,
     KFI_RECV,
@@ -225,11 +208,19 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
     /// - `EINVAL`: the endpoint has a handler.
     /// - `ENOMEM`.
     pub fn handler<H: ConnectionHandler>(mut self, handler: KBox<H>) -> Result<Self, Errno> {
-        let conn = Conn::open_with(
-            self.handle.parent().fabric(),
-            EVENTS,
-            HandlerAdapter(handler),
-        )?;
+        let fabric = self.handle.parent().fabric();
+        let conn = Conn::open_with(fabric, EVENTS, move |event, cause| {
+            handler.connection(match event {
+                ConnEvent::Connected(data) => ConnectionEvent::Connected(data),
+                ConnEvent::Shutdown => ConnectionEvent::Shutdown,
+                ConnEvent::Failed => {
+                    let (errno, data) = cause();
+                    ConnectionEvent::Failed(errno, data)
+                }
+                // No endpoint has this event.
+                ConnEvent::Request(..) => return,
+            });
+        })?;
         self.set_conn(conn)?;
         Ok(self)
     }

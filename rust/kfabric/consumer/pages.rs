@@ -7,14 +7,7 @@ use super::{
         MemoryList,
         OwnedMemory, //
     },
-    Domain,
-    Local,
-    Pieces,
-    Run, //
-};
-use crate::{
-    prelude::*,
-    region::access::Access, //
+    *, //
 };
 use core::iter;
 use kernel::{

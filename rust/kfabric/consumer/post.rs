@@ -6,25 +6,9 @@
 
 use super::{
     local::Posting,
-    Connected,
-    Local,
-    MsgEndpoint,
-    Receives,
-    Refused,
-    RemotePiece,
-    Request,
-    RequestId,
-    SharedReceives, //
+    *, //
 };
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::{
-    post::MAX_REMOTE,
-    prelude::*, //
-};
-use kfi_bindings as c;
+use crate::post::MAX_REMOTE;
 
 /// A place in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +44,7 @@ pub(super) enum Role {
 }
 
 /// Posts a request by `call`.
-fn post_request<B: Local, C: Send + 'static>(
+pub(super) fn post<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     role: Role,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
@@ -109,64 +93,24 @@ fn post_memory<B: Local, C: Send + 'static>(
     }
 }
 
-impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// Posts a request on the endpoint by `call`.
-    pub(super) fn post(
-        &self,
-        request: Request<B, C>,
-        role: Role,
-        call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
-    ) -> Posted<B, C> {
-        let ep = self.as_raw();
-        post_request(request, role, |posting, context| call(ep, posting, context))
-    }
-}
-
-impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
-    /// Posts a request on the context by `call`.
-    pub(super) fn post(
-        &self,
-        request: Request<B, C>,
-        role: Role,
-        call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
-    ) -> Posted<B, C> {
-        let ep = self.as_raw();
-        post_request(request, role, |posting, context| call(ep, posting, context))
-    }
-}
-
-/// The direction of an access.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Read,
-    Write,
-}
-
 /// An access to the peer's memory.
 #[derive(Clone, Copy)]
 pub(super) struct RmaAccess {
-    way: Direction,
+    /// The use of the local memory: a read writes it.
+    role: Role,
     flags: u64,
     data: u64,
 }
 
 impl RmaAccess {
-    pub(super) const READ: Self = Self::new(Direction::Read);
-    pub(super) const WRITE: Self = Self::new(Direction::Write);
+    pub(super) const READ: Self = Self::new(Role::Target);
+    pub(super) const WRITE: Self = Self::new(Role::Source);
 
-    const fn new(way: Direction) -> Self {
+    const fn new(role: Role) -> Self {
         Self {
-            way,
+            role,
             flags: 0,
             data: 0,
-        }
-    }
-
-    /// Returns the use of the local memory.
-    fn role(self) -> Role {
-        match self.way {
-            Direction::Read => Role::Target,
-            Direction::Write => Role::Source,
         }
     }
 
@@ -242,7 +186,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         pieces: &[RemotePiece],
         access: RmaAccess,
     ) -> Posted<B, C> {
-        self.post(request, access.role(), |ep, at, context| {
+        let ep = self.as_raw();
+        post(request, access.role, |at, context| {
             let list = to_c(pieces)?;
             at.with_raw(|(kind, first, desc, iov_count)| {
                 let msg = c::kfi_msg_rma {
@@ -261,9 +206,9 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                 // transfer has completed, and the request owns it. `msg` and its lists are valid
                 // for the call.
                 unsafe {
-                    match access.way {
-                        Direction::Read => op!((*ep).rma, readmsg(ep, &msg, flags)),
-                        Direction::Write => op!((*ep).rma, writemsg(ep, &msg, flags)),
+                    match access.role {
+                        Role::Target => op!((*ep).rma, readmsg(ep, &msg, flags)),
+                        Role::Source => op!((*ep).rma, writemsg(ep, &msg, flags)),
                     }
                 }
             })
@@ -289,8 +234,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 /// Calls an operation with a request's contiguous memory.
 macro_rules! post {
     ($endpoint:expr, $request:expr, $role:ident, $table:ident, $op:ident($($arg:expr),*)) => {
-        $endpoint.post($request, Role::$role, |ep, at, context| {
-            let at = at.one()?;
+        post($request, Role::$role, |at, context| {
+            let (ep, at) = ($endpoint.as_raw(), at.one()?);
             let buf = at.start.as_ptr().cast();
             // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
             // transfer has completed, and the request owns it. The context is opaque.
@@ -304,7 +249,8 @@ macro_rules! post {
 /// Calls an operation that takes a message, with a request's memory, data and flags.
 macro_rules! post_msg {
     ($endpoint:expr, $request:expr, $role:ident, $op:ident($data:expr, $flags:expr)) => {
-        $endpoint.post($request, Role::$role, |ep, at, context| {
+        post($request, Role::$role, |at, context| {
+            let ep = $endpoint.as_raw();
             at.with_raw(|(kind, first, desc, iov_count)| {
                 let msg = c::kfi_msg {
                     type_: kind,
@@ -576,12 +522,12 @@ mod tests {
     /// Checks that one role is refused and the other one accepted.
     fn is_only(role: Role, other: Role) -> Result {
         let memory = OneWay(KVec::from_elem(1, 10, GFP_KERNEL)?, role);
-        let refused = post_request(Request::new(memory, ())?, other, |_, _| Ok(0));
+        let refused = post(Request::new(memory, ())?, other, |_, _| Ok(0));
         let Err(refused) = refused else {
             return Err(EIO);
         };
         assert_eq!(refused.errno(), Errno::EINVAL);
-        let refused = post_request(refused.into_inner(), role, |posting, _| {
+        let refused = post(refused.into_inner(), role, |posting, _| {
             assert_eq!(posting.one().map(|run| run.len), Ok(10));
             Err(Errno::EAGAIN)
         });

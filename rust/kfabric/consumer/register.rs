@@ -4,25 +4,7 @@
 
 use super::{
     memory::MemoryList,
-    Backing,
-    BioVecList,
-    BioVecs,
-    Buffer,
-    Domain,
-    Formed,
-    MappedList,
-    Mr,
-    Pages,
-    RegisterError,
-    Segments, //
-};
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::{
-    prelude::*,
-    region::access::Access, //
+    *, //
 };
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,

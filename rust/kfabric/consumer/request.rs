@@ -3,21 +3,9 @@
 //! Requests, and the queues that return completed requests.
 
 use super::{
-    Completed,
-    Completion,
-    CompletionHandler,
-    CompletionQueue,
-    CompletionQueueOptions,
-    Completions,
-    Domain,
-    Local,
-    Pieces,
-    Run,
-    TransferFailure, //
+    error::leaked,
+    *, //
 };
-use crate::consumer::error::leaked;
-use crate::prelude::*;
-use kfi_bindings as c;
 
 /// A request: memory for a transfer, and a context of the consumer.
 ///

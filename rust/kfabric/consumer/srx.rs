@@ -2,23 +2,7 @@
 
 //! Receive contexts that endpoints share.
 
-use super::{
-    handle::{
-        close_last,
-        Handle, //
-    },
-    CloseError,
-    Counter,
-    Counts,
-    Domain,
-    Local,
-    RequestQueue, //
-};
-use crate::consumer::handle::{
-    self,
-    op, //
-};
-use crate::prelude::*;
+use super::*;
 use kfi_bindings::{
     kfi_rx_attr,
     KFI_RECV, //

@@ -78,6 +78,8 @@ rooms()
 }
 
 rooms ok "imports that go down, and tests that look at everything"
+rooms ok "everything of a parent, and nothing of its children" api/open.rs \
+	$'use super::*;\nenum Kind {\n    Info,\n}\nfn f(info: u32) {}'
 while IFS='|' read -r title want file line; do
 	rooms "$want" "made up: $title" "$file" "$line"
 done <<'END'
@@ -90,6 +92,8 @@ one by a name that is passed on|points up from support/ to api/|support/num.rs|u
 one that is passed on|points up from support/ to api/|support/num.rs|pub use crate::api::open::Open;
 a circle of two|in a circle: kfabric/support/errno.rs kfabric/support/num.rs|support/num.rs|use super::errno::Errno;
 a circle by a name that is passed on|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::Info;
+a circle by everything of a parent|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::*; fn f(info: Info) {}
+a circle by a path from a parent|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::*; fn f() { info::g() }
 a parent that uses a child which uses it|in a circle: kfabric/api.rs kfabric/api/info.rs|api.rs|fn f() { info::g() }
 a test that is used|names a test, kfabric/api/open/kunit.rs|api/open.rs|use self::kunit::Fake;
 a file in no room|stray.rs: in no room|kfabric.rs|mod stray;

@@ -4,24 +4,9 @@
 //!
 //! The tests call `module_gone()` or `unload::gone()` for the core, which stays loaded.
 
+use super::*;
 use crate::{
     api::answer::Registration,
-    consumer::{
-        handle,
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            hints,
-            Fake,
-            HOLD,
-            HOLDS,
-            STUCK,
-            UNABLE, //
-        },
-        *, //
-    },
-    prelude::*,
     support::module::{
         this_module,
         Owner, //

@@ -4,16 +4,9 @@
 
 #[kernel::macros::kunit_tests(kfabric_consumer_cq)]
 mod tests {
+    use super::super::*;
     use crate::{
-        consumer::{
-            kunit::fake::{
-                domain,
-                Fake, //
-            },
-            *, //
-        },
         object::cq::CqObject,
-        prelude::*,
         provider::cq::{
             self,
             Context,

@@ -4,18 +4,10 @@
 //!
 //! The provider registers any memory, and records the calls.
 
+use super::*;
 use crate::{
     api::answer::Registration,
-    consumer::{
-        Access,
-        Domain,
-        Fabric,
-        Hints,
-        MrMode,
-        *, //
-    },
     object::ext,
-    prelude::*,
     provider::{
         self,
         domain::{
@@ -44,7 +36,6 @@ use crate::{
             PeerBuffer, //
         },
         limits::MrLimits,
-        rawkey::RemotePiece,
         request::MrRequest,
         segment_list::Source, //
     }, //

@@ -2,33 +2,19 @@
 
 //! Unit tests of event queues, counters, endpoints and descriptors of regions.
 
-use crate::{
-    consumer::{
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            hints,
-            Fake,
-            FAILS,
-            OPEN, //
-        },
-        *, //
+use super::*;
+use crate::object::{
+    binding::Bindable,
+    cntr::CounterObject,
+    domain::DomainObject,
+    ep,
+    eq::{
+        BoundEq,
+        EqBody,
+        EqObject,
+        Unread, //
     },
-    object::{
-        binding::Bindable,
-        cntr::CounterObject,
-        domain::DomainObject,
-        ep,
-        eq::{
-            BoundEq,
-            EqBody,
-            EqObject,
-            Unread, //
-        },
-        info::InfoChain, //
-    },
-    prelude::*, //
+    info::InfoChain, //
 };
 use core::ptr::without_provenance_mut as addr;
 use kfi_bindings::kfi_ep_attr;

@@ -2,29 +2,10 @@
 
 //! Unit tests of regions: one or many at once, and raw keys.
 
+use super::*;
 use crate::{
-    consumer::{
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            hints,
-            Fake,
-            FAILS,
-            HOLD,
-            HOLDS,
-            IN_TWO,
-            MAPPED,
-            OPEN,
-            STUCK,
-            TOGETHER,
-            UNABLE, //
-        },
-        register::registered,
-        *, //
-    },
+    consumer::register::registered,
     object::mr::MAX_TOGETHER as MOST,
-    prelude::*,
     region::rawkey, //
 };
 use kernel::{

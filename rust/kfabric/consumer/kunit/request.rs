@@ -2,19 +2,9 @@
 
 //! Unit tests of requests, and of the context of a consumer's code: no allocation waits for I/O there.
 
+use super::*;
 use crate::{
-    consumer::{
-        kunit::fake::{
-            access,
-            bytes,
-            domain,
-            hints,
-            Fake, //
-        },
-        *, //
-    },
     object::cq::CqObject,
-    prelude::*,
     provider::cq::{
         self,
         Context,
