@@ -232,7 +232,7 @@ def region(text, name, lines):
 def manual(errnos, text):
     """Returns the text of kfi_errno(3) with its generated parts rewritten."""
     source = (TOP / 'include/kfi_errno.h').read_text()
-    texts = dict(re.findall(r'^    (KFI_\w+): c"(.*)";$',
+    texts = dict(re.findall(r'^    (E\w+): "(.*)";$',
                             (TOP / 'rust/kfabric/support/errno.rs').read_text(), re.M))
     own = re.search(r'^enum \{(.*?)^\}', source, re.S | re.M)[1]
     own = re.findall(r'^\t(KFI_E\w+)\s*= (?:KFI_ERRNO_OFFSET|\d+),', own, re.M)
@@ -243,7 +243,7 @@ def manual(errnos, text):
     table = ['| number | | means | returned by | `err` of an entry in |', '|---|---|---|---|---|']
     for name in linux + own:
         number = 256 + own.index(name) if name in own else 'Linux'
-        row = [f'`{name}`', str(number), texts[name], pages(errnos.pages[name]),
+        row = [f'`{name}`', str(number), texts[name.removeprefix('KFI_')], pages(errnos.pages[name]),
                pages(errnos.told[name])]
         table.append('| ' + ' | '.join(row).replace('|  |', '| |').strip() + ' |')
     named = set().union(*errnos.pages.values(), *errnos.told.values())

@@ -47,11 +47,11 @@ pub(crate) fn gone(owner: Owner) {
     registry::module_gone(owner);
     consumer::module_gone(owner);
     // Regions that the module has left to be closed call the module, which may leave others then.
-    if let Some(queue) = workqueue::closings() {
+    if let Some(queue) = workqueue::CLOSINGS.get() {
         wait_until_returned(owner, || queue.flush());
     }
     // Providers' objects go with the last that is done for them.
-    if let Some(queue) = workqueue::falls() {
+    if let Some(queue) = workqueue::FALLS.get() {
         queue.flush();
     }
 }

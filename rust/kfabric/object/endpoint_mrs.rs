@@ -156,7 +156,7 @@ impl EndpointMrs {
 
     /// Leaves the regions to the work item. Any context.
     fn leave(self: &Arc<Self>) {
-        if let Some(queue) = workqueue::falls() {
+        if let Some(queue) = workqueue::FALLS.get() {
             // Already queued is as good.
             let _ = queue.enqueue(self.clone());
         }

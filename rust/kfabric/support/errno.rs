@@ -6,7 +6,10 @@
 //!
 //! C header: [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
 
-use crate::support::num::signed;
+use crate::support::num::{
+    c_str,
+    signed, //
+};
 use kernel::{
     alloc::AllocError,
     error::Error,
@@ -22,12 +25,29 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Errno(i32);
 
+/// Declares the constants of [`Errno`] and their texts.
 macro_rules! errnos {
-    ($($(#[$doc:meta])* $name:ident = $c:ident;)*) => {
-        impl Errno {
-            // INVARIANT: Every number in `kfi_errno.h` is in range; checked below.
-            $($(#[$doc])* pub const $name: Self = Self(signed(kfi_bindings::$c));)*
+    ($($name:ident: $text:literal;)*) => {
+        kernel::macros::paste! {
+            impl Errno {
+                // INVARIANT: Every number in `kfi_errno.h` is in range; checked below.
+                $(
+                    #[doc = concat!($text, ".")]
+                    pub const $name: Self = Self(signed(kfi_bindings::[<KFI_ $name>]));
+                )*
+            }
+
+            const _: () = {
+                $(assert!(Errno::$name.0 > 0 && Errno::$name.0 < 4096);)*
+            };
+
+            /// Every number of `kfi_errno.h`, without its sign.
+            const TEXTS: &[(u32, &CStr)] = &[
+                (kfi_bindings::KFI_SUCCESS, c"Success"),
+                $((kfi_bindings::[<KFI_ $name>], c_str(concat!($text, "\0").as_bytes())),)*
+            ];
         }
+
         impl fmt::Debug for Errno {
             /// Writes the name, if the number is one of those in [`Errno`].
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,93 +57,72 @@ macro_rules! errnos {
                 }
             }
         }
-        const _: () = {
-            $(assert!(kfi_bindings::$c > 0 && kfi_bindings::$c < 4096);)*
-        };
     };
 }
 
 errnos! {
-    /// Argument list too long: more segments or pages than one region can hold.
-    E2BIG = KFI_E2BIG;
-    /// A peer may not do that.
-    EACCES = KFI_EACCES;
-    /// Nothing is there now, or there is no room now.
-    EAGAIN = KFI_EAGAIN;
-    /// A flag that the provider does not support.
-    EBADFLAGS = KFI_EBADFLAGS;
-    /// The object still has children or users.
-    EBUSY = KFI_EBUSY;
-    /// Not done, since something else failed.
-    ECANCELED = KFI_ECANCELED;
-    /// Something of the same name is there already.
-    EEXIST = KFI_EEXIST;
-    /// Memory that can't be registered.
-    EFAULT = KFI_EFAULT;
-    /// A signal ended the wait.
-    EINTR = KFI_EINTR;
-    /// An argument makes no sense.
-    EINVAL = KFI_EINVAL;
-    /// The device reported a failure.
-    EIO = KFI_EIO;
-    /// The key is not one that can be had.
-    EKEYREJECTED = KFI_EKEYREJECTED;
-    /// No port of the device is active.
-    ENETDOWN = KFI_ENETDOWN;
-    /// The key is in use, or there is none.
-    ENOKEY = KFI_ENOKEY;
-    /// No provider meets what was asked for.
-    ENODATA = KFI_ENODATA;
-    /// The device is gone, or there never was one of that name.
-    ENODEV = KFI_ENODEV;
-    /// Out of memory.
-    ENOMEM = KFI_ENOMEM;
-    /// Regions, or other resources of the device, are used up.
-    ENOSPC = KFI_ENOSPC;
-    /// The device won't let go of memory, which must never be freed.
-    ENOTRECOVERABLE = KFI_ENOTRECOVERABLE;
-    /// Not implemented by this provider.
-    ENOSYS = KFI_ENOSYS;
-    /// The object's state doesn't allow it now.
-    EOPBADSTATE = KFI_EOPBADSTATE;
-    /// Not supported by this provider.
-    EOPNOTSUPP = KFI_EOPNOTSUPP;
-    /// It didn't happen in time.
-    ETIMEDOUT = KFI_ETIMEDOUT;
-    /// A queue was full, and entries are lost.
-    EOVERRUN = KFI_EOVERRUN;
-    /// Room for the answer is too small.
-    ETOOSMALL = KFI_ETOOSMALL;
-    /// A resource of the provider is not available, or an error entry waits to be read.
-    EAVAIL = KFI_EAVAIL;
-    /// Somebody listens at that address already.
-    EADDRINUSE = KFI_EADDRINUSE;
-    /// No address of this machine.
-    EADDRNOTAVAIL = KFI_EADDRNOTAVAIL;
-    /// The peer does not want the connection.
-    ECONNREFUSED = KFI_ECONNREFUSED;
-    /// The connection was lost.
-    ECONNRESET = KFI_ECONNRESET;
-    /// No way leads there.
-    EHOSTUNREACH = KFI_EHOSTUNREACH;
-    /// It is connected already.
-    EISCONN = KFI_EISCONN;
-    /// More bytes than there may be.
-    EMSGSIZE = KFI_EMSGSIZE;
-    /// No completion queue is bound.
-    ENOCQ = KFI_ENOCQ;
-    /// No event queue is bound.
-    ENOEQ = KFI_ENOEQ;
-    /// There is none.
-    ENOENT = KFI_ENOENT;
-    /// No option of that name.
-    ENOPROTOOPT = KFI_ENOPROTOOPT;
-    /// It is not connected.
-    ENOTCONN = KFI_ENOTCONN;
-    /// The peer's device has failed.
-    EREMOTEIO = KFI_EREMOTEIO;
-    /// A message was longer than the buffer for it.
-    ETRUNC = KFI_ETRUNC;
+    EPERM: "Not permitted";
+    ENOENT: "No such entry";
+    EINTR: "Interrupted by a signal";
+    EIO: "Input or output failed";
+    ENXIO: "No such device or address";
+    E2BIG: "Too many segments or pages";
+    EBADF: "Bad descriptor";
+    EAGAIN: "Nothing there now, try again";
+    ENOMEM: "Out of memory";
+    EACCES: "Access denied";
+    EFAULT: "Memory that may not be used";
+    EBUSY: "Still in use";
+    EEXIST: "Exists already";
+    ENODEV: "No such device, or it is gone";
+    EINVAL: "Invalid argument";
+    EMFILE: "Too many open objects";
+    ENOSPC: "Resources of the device or domain used up";
+    ERANGE: "Result out of range";
+    ENAMETOOLONG: "Name too long";
+    ENOSYS: "Operation not implemented by this provider";
+    ENOMSG: "No message";
+    ENODATA: "Nothing found that meets the request";
+    EPROTO: "Protocol error";
+    EOVERFLOW: "Value too large for its type";
+    EMSGSIZE: "Message too long";
+    ENOPROTOOPT: "Option not available";
+    EPROTONOSUPPORT: "Protocol not supported";
+    EOPNOTSUPP: "Not supported by this provider";
+    EAFNOSUPPORT: "Address family not supported";
+    EADDRINUSE: "Address in use";
+    EADDRNOTAVAIL: "Address not available";
+    ENETDOWN: "No active port, or network down";
+    ENETUNREACH: "Network unreachable";
+    ECONNABORTED: "Connection given up";
+    ECONNRESET: "Connection reset by the peer";
+    ENOBUFS: "No buffer space";
+    EISCONN: "Connected already";
+    ENOTCONN: "Not connected";
+    ESHUTDOWN: "Endpoint shut down";
+    ETIMEDOUT: "Timed out";
+    ECONNREFUSED: "Connection refused";
+    EHOSTDOWN: "Host down";
+    EHOSTUNREACH: "Host unreachable";
+    EALREADY: "Under way already";
+    EINPROGRESS: "Started, and not done yet";
+    EREMOTEIO: "Input or output failed at the peer";
+    ECANCELED: "Canceled";
+    ENOTRECOVERABLE: "The device won't let go of the memory, which must never be freed";
+    EKEYREJECTED: "Requested key not available";
+    EOTHER: "Unspecified error";
+    ETOOSMALL: "Buffer too small for the result";
+    EOPBADSTATE: "Not allowed in this state";
+    EAVAIL: "An error entry waits to be read";
+    EBADFLAGS: "Flags not supported";
+    ENOEQ: "No event queue";
+    EDOMAIN: "Wrong domain, or none";
+    ENOCQ: "No completion queue";
+    ECRC: "Checksum doesn't match";
+    ETRUNC: "Data cut off";
+    ENOKEY: "Key in use, or no such key";
+    ENOAV: "No address vector";
+    EOVERRUN: "Queue overrun";
 }
 
 impl Errno {
@@ -159,79 +158,6 @@ impl From<AllocError> for Errno {
     fn from(_: AllocError) -> Self {
         Errno::ENOMEM
     }
-}
-
-macro_rules! texts {
-    ($($name:ident: $text:literal;)*) => {
-        /// Every number of `kfi_errno.h`, without its sign.
-        const TEXTS: &[(u32, &CStr)] = &[$((kfi_bindings::$name, $text)),*];
-    };
-}
-
-texts! {
-    KFI_SUCCESS: c"Success";
-    KFI_EPERM: c"Not permitted";
-    KFI_ENOENT: c"No such entry";
-    KFI_EINTR: c"Interrupted by a signal";
-    KFI_EIO: c"Input or output failed";
-    KFI_ENXIO: c"No such device or address";
-    KFI_E2BIG: c"Too many segments or pages";
-    KFI_EBADF: c"Bad descriptor";
-    KFI_EAGAIN: c"Nothing there now, try again";
-    KFI_ENOMEM: c"Out of memory";
-    KFI_EACCES: c"Access denied";
-    KFI_EFAULT: c"Memory that may not be used";
-    KFI_EBUSY: c"Still in use";
-    KFI_EEXIST: c"Exists already";
-    KFI_ENODEV: c"No such device, or it is gone";
-    KFI_EINVAL: c"Invalid argument";
-    KFI_EMFILE: c"Too many open objects";
-    KFI_ENOSPC: c"Resources of the device or domain used up";
-    KFI_ERANGE: c"Result out of range";
-    KFI_ENAMETOOLONG: c"Name too long";
-    KFI_ENOSYS: c"Operation not implemented by this provider";
-    KFI_ENOMSG: c"No message";
-    KFI_ENODATA: c"Nothing found that meets the request";
-    KFI_EPROTO: c"Protocol error";
-    KFI_EOVERFLOW: c"Value too large for its type";
-    KFI_EMSGSIZE: c"Message too long";
-    KFI_ENOPROTOOPT: c"Option not available";
-    KFI_EPROTONOSUPPORT: c"Protocol not supported";
-    KFI_EOPNOTSUPP: c"Not supported by this provider";
-    KFI_EAFNOSUPPORT: c"Address family not supported";
-    KFI_EADDRINUSE: c"Address in use";
-    KFI_EADDRNOTAVAIL: c"Address not available";
-    KFI_ENETDOWN: c"No active port, or network down";
-    KFI_ENETUNREACH: c"Network unreachable";
-    KFI_ECONNABORTED: c"Connection given up";
-    KFI_ECONNRESET: c"Connection reset by the peer";
-    KFI_ENOBUFS: c"No buffer space";
-    KFI_EISCONN: c"Connected already";
-    KFI_ENOTCONN: c"Not connected";
-    KFI_ESHUTDOWN: c"Endpoint shut down";
-    KFI_ETIMEDOUT: c"Timed out";
-    KFI_ECONNREFUSED: c"Connection refused";
-    KFI_EHOSTDOWN: c"Host down";
-    KFI_EHOSTUNREACH: c"Host unreachable";
-    KFI_EALREADY: c"Under way already";
-    KFI_EINPROGRESS: c"Started, and not done yet";
-    KFI_EREMOTEIO: c"Input or output failed at the peer";
-    KFI_ECANCELED: c"Canceled";
-    KFI_ENOTRECOVERABLE: c"The device won't let go of the memory, which must never be freed";
-    KFI_EKEYREJECTED: c"Requested key not available";
-    KFI_EOTHER: c"Unspecified error";
-    KFI_ETOOSMALL: c"Buffer too small for the result";
-    KFI_EOPBADSTATE: c"Not allowed in this state";
-    KFI_EAVAIL: c"An error entry waits to be read";
-    KFI_EBADFLAGS: c"Flags not supported";
-    KFI_ENOEQ: c"No event queue";
-    KFI_EDOMAIN: c"Wrong domain, or none";
-    KFI_ENOCQ: c"No completion queue";
-    KFI_ECRC: c"Checksum doesn't match";
-    KFI_ETRUNC: c"Data cut off";
-    KFI_ENOKEY: c"Key in use, or no such key";
-    KFI_ENOAV: c"No address vector";
-    KFI_EOVERRUN: c"Queue overrun";
 }
 
 /// Returns the text for a number without its sign, if the number has one. Any context.

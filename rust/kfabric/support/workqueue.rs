@@ -72,47 +72,57 @@ impl Drop for OwnedQueue {
     }
 }
 
-/// A workqueue that exists while the module is loaded.
+/// A workqueue of the core, which exists while the module is loaded.
 ///
 /// # Invariants
 ///
-/// Only [`init()`] and [`exit`] write it, while no other code reads it.
-struct Slot(UnsafeCell<Option<OwnedQueue>>);
+/// Only [`init()`] and [`exit`] write `queue`, while no other code reads it.
+pub(crate) struct CoreQueue {
+    name: &'static CStr,
+    at_once: u8,
+    queue: UnsafeCell<Option<OwnedQueue>>,
+}
 
-// SAFETY: By the invariant, the slot is not written while several threads may read it.
-unsafe impl Sync for Slot {}
+// SAFETY: By the invariant, `queue` is not written while several threads may read it.
+unsafe impl Sync for CoreQueue {}
 
-/// Maximum number of event queue handlers that run at a time. Handlers belong to consumers and may
-/// sleep for any time. The bound is above the number of consumers of a machine, and below the
-/// hundreds of queues that there may be.
-const HANDLERS_AT_ONCE: u8 = 32;
+impl CoreQueue {
+    const fn new(name: &'static CStr, at_once: u8) -> Self {
+        // INVARIANT: `queue` is a new value.
+        Self {
+            name,
+            at_once,
+            queue: UnsafeCell::new(None),
+        }
+    }
 
-/// Maximum number of registrations that are at the device at a time. The registration queue of a
-/// domain carries out one after the other; the others sleep. So a few for each of some domains
-/// suffice.
-const REGISTRATIONS_AT_ONCE: u8 = 16;
+    /// Returns the workqueue; `None` only if the module is not loaded. Any context.
+    pub(crate) fn get(&self) -> Option<&OwnedQueue> {
+        // SAFETY: `init` has written `queue`, and nothing writes it before `exit`.
+        unsafe { (*self.queue.get()).as_ref() }
+    }
+}
 
-/// Runs the handlers of event queues.
-static HANDLERS: Slot = Slot(UnsafeCell::new(None));
+/// Runs the handlers of event queues. Handlers belong to consumers and may sleep for any time. The
+/// bound is above the number of consumers of a machine, and below the hundreds of queues that there
+/// may be.
+pub(crate) static HANDLERS: CoreQueue = CoreQueue::new(c"kfi_events", 32);
 
-/// Runs the device's part of asynchronous registrations.
-static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
+/// Runs the device's part of asynchronous registrations. The registration queue of a domain carries
+/// out one after the other; the others sleep. So a few for each of some domains suffice.
+pub(crate) static REGISTRATIONS: CoreQueue = CoreQueue::new(c"kfi_register", 16);
 
-/// Maximum number of domains whose regions are closed at a time in the background. This work calls
-/// consumers, which may sleep for any time, also until another domain has closed a region. So the
-/// bound is above the number of domains.
-const CLOSINGS_AT_ONCE: u8 = u8::MAX;
+/// Closes regions and tells their owners. This work calls consumers, which may sleep for any time,
+/// also until another domain has closed a region. So the bound is above the number of domains.
+pub(crate) static CLOSINGS: CoreQueue = CoreQueue::new(c"kfi_close", u8::MAX);
 
-/// Closes regions and tells their owners.
-static CLOSINGS: Slot = Slot(UnsafeCell::new(None));
+/// Takes down the regions of disconnected endpoints. It runs no code of consumers. Only devices can
+/// delay this work. A device can have hundreds of endpoints and be stuck. So the bound is some more
+/// than the useful number of threads.
+pub(crate) static FALLS: CoreQueue = CoreQueue::new(c"kfi_fall", 64);
 
-/// Maximum number of endpoints whose regions are taken down at a time. Only devices can delay this
-/// work. A device can have hundreds of endpoints and be stuck. So the bound is some more than the
-/// useful number of threads.
-const FALLS_AT_ONCE: u8 = 64;
-
-/// Takes down the regions of disconnected endpoints.
-static FALLS: Slot = Slot(UnsafeCell::new(None));
+/// All workqueues of the core, in the order in which [`exit`] frees them.
+static QUEUES: [&CoreQueue; 4] = [&CLOSINGS, &FALLS, &REGISTRATIONS, &HANDLERS];
 
 /// Allocates the workqueues. May sleep.
 ///
@@ -120,16 +130,13 @@ static FALLS: Slot = Slot(UnsafeCell::new(None));
 ///
 /// Called once, before any other function of this file but [`OwnedQueue`]'s.
 pub(crate) unsafe fn init() -> Result {
-    let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
-    let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
-    let closings = OwnedQueue::new(c"kfi_close", CLOSINGS_AT_ONCE)?;
-    let falls = OwnedQueue::new(c"kfi_fall", FALLS_AT_ONCE)?;
-    // SAFETY: The caller promises that no other code of this file uses the slots yet.
-    unsafe {
-        *CLOSINGS.0.get() = Some(closings);
-        *FALLS.0.get() = Some(falls);
-        *HANDLERS.0.get() = Some(handlers);
-        *REGISTRATIONS.0.get() = Some(registrations);
+    for core in QUEUES {
+        let queue = OwnedQueue::new(core.name, core.at_once).inspect_err(|_| {
+            // SAFETY: The caller promises that no other code of this file uses the queues yet.
+            unsafe { exit() }
+        })?;
+        // SAFETY: The caller promises that no other code of this file uses the queues yet.
+        unsafe { *core.queue.get() = Some(queue) };
     }
     Ok(())
 }
@@ -140,42 +147,11 @@ pub(crate) unsafe fn init() -> Result {
 ///
 /// Called once, when no code is left that could call another function of this file.
 pub(crate) unsafe fn exit() {
-    // SAFETY: The caller promises that no other code of this file uses the slots any more. Work
-    // that still runs needs no queue.
-    unsafe {
-        drop((*CLOSINGS.0.get()).take());
-        drop((*FALLS.0.get()).take());
-        drop((*REGISTRATIONS.0.get()).take());
-        drop((*HANDLERS.0.get()).take());
+    for core in QUEUES {
+        // SAFETY: The caller promises that no other code of this file uses the queues any more.
+        // Work that still runs needs no queue.
+        drop(unsafe { (*core.queue.get()).take() });
     }
-}
-
-/// Returns the workqueue for event queue handlers, whose work may take any time; `None` only if the
-/// module is not loaded. Any context.
-pub(crate) fn handlers() -> Option<&'static OwnedQueue> {
-    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
-    unsafe { (*HANDLERS.0.get()).as_ref() }
-}
-
-/// Returns the workqueue for the device's part of asynchronous registrations; `None` only if the
-/// module is not loaded. Any context.
-pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
-    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
-    unsafe { (*REGISTRATIONS.0.get()).as_ref() }
-}
-
-/// Returns the workqueue that closes regions and tells their owners; `None` only if the module is
-/// not loaded. Any context.
-pub(crate) fn closings() -> Option<&'static OwnedQueue> {
-    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
-    unsafe { (*CLOSINGS.0.get()).as_ref() }
-}
-
-/// Returns the workqueue that takes down the regions of disconnected endpoints; `None` only if the
-/// module is not loaded. It runs no code of consumers. Any context.
-pub(crate) fn falls() -> Option<&'static OwnedQueue> {
-    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
-    unsafe { (*FALLS.0.get()).as_ref() }
 }
 
 #[kernel::macros::kunit_tests(kfabric_workqueue)]

@@ -112,7 +112,7 @@ impl Queue {
                 state.handler = HandlerState::Due;
             }
             this.readable.notify_all();
-            if let Some(handlers) = workqueue::handlers().filter(|_| call) {
+            if let Some(handlers) = workqueue::HANDLERS.get().filter(|_| call) {
                 // A queued work item has not run yet, and will see the state.
                 let _ = handlers.enqueue(this.clone());
             }

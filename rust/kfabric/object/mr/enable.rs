@@ -181,7 +181,7 @@ impl MrObject {
 ///
 /// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
 pub(super) fn enable_later(object: MrRef) {
-    let Some(queue) = workqueue::registrations() else {
+    let Some(queue) = workqueue::REGISTRATIONS.get() else {
         finish(object, false);
         return;
     };

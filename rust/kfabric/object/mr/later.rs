@@ -47,7 +47,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
         // the list yet, so nobody else uses it.
         unsafe { (*closing).next = last.cast() };
     });
-    if let Some(queue) = workqueue::closings() {
+    if let Some(queue) = workqueue::CLOSINGS.get() {
         // Already queued is as good.
         let _ = queue.enqueue(later);
     }
