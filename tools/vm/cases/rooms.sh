@@ -80,6 +80,8 @@ rooms()
 rooms ok "imports that go down, and tests that look at everything"
 rooms ok "everything of a parent, and nothing of its children" api/open.rs \
 	$'use super::*;\nenum Kind {\n    Info,\n}\nfn f(info: u32) {}'
+rooms ok "a name that hides the one of a parent" api/open.rs \
+	'use super::*; use crate::support::num::Number as Info; fn f(info: Info) {}'
 while IFS='|' read -r title want file line; do
 	rooms "$want" "made up: $title" "$file" "$line"
 done <<'END'
@@ -94,6 +96,7 @@ a circle of two|in a circle: kfabric/support/errno.rs kfabric/support/num.rs|sup
 a circle by a name that is passed on|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::Info;
 a circle by everything of a parent|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::*; fn f(info: Info) {}
 a circle by a path from a parent|in a circle: kfabric/api/info.rs kfabric/api/open.rs|api/open.rs|use super::*; fn f() { info::g() }
+everything of another room, which goes up|points up from support/ to api/|support/num.rs|use crate::*; fn f(o: Open) {}
 a parent that uses a child which uses it|in a circle: kfabric/api.rs kfabric/api/info.rs|api.rs|fn f() { info::g() }
 a test that is used|names a test, kfabric/api/open/kunit.rs|api/open.rs|use self::kunit::Fake;
 a file in no room|stray.rs: in no room|kfabric.rs|mod stray;
