@@ -36,6 +36,7 @@ use crate::{
             Timer, //
         }, //
     },
+    errno,
     prelude::*, //
 };
 use rdma_bindings as b;
@@ -383,7 +384,19 @@ impl ConnState {
     fn request(&self, id: &Locked<'_>) -> Result {
         self.set_step(id, Step::Request);
         self.endpoint.prepare(id)?;
-        id.connect(&self.endpoint.qp, &self.terms, &self.request)
+        match id.connect(&self.endpoint.qp, &self.terms, &self.request) {
+            // Over iWARP, the peer has closed its listener before the request was sent. The
+            // connection manager reports a rejection with this errno if that happens later.
+            Err(error) if error == errno::econnreset() => {
+                let rejected = Rejected {
+                    reason: error.to_errno(),
+                    private_data: &[],
+                };
+                self.end(id, Event::Rejected(rejected));
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Handles the peer's acceptance.

@@ -168,7 +168,7 @@ all_files()
 {
 	start persona=mlx5 || return
 	for _file in post create_qp modify_qp modify_err destroy_qp create_cq alloc_pd alloc_mr map_mr \
-		     dereg_mr reg inv complete lose late delay_ms access_us weak_inv; do
+		     dereg_mr connect reg inv complete lose late delay_ms access_us weak_inv; do
 		[ "$(cat $files/knic0/$_file)" = 0 ] || { echo "$_file"; return 1; }
 	done
 	[ "$(cat $files/knic0/errno)" = 5 ] && echo 12 >$files/knic0/errno &&

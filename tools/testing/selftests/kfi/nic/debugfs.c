@@ -23,6 +23,7 @@ static const char *const fault_names[NIC_VALUES] = {
 	[NIC_FAULT_ALLOC_MR] = "alloc_mr",
 	[NIC_FAULT_MAP_MR] = "map_mr",
 	[NIC_FAULT_DEREG_MR] = "dereg_mr",
+	[NIC_FAULT_CONNECT] = "connect",
 	[NIC_FAULT_REG] = "reg",
 	[NIC_FAULT_INV] = "inv",
 	[NIC_FAULT_COMPLETE] = "complete",

@@ -305,6 +305,8 @@ static int nic_iwarp_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *pa
 	struct nic_qp *qp;
 	int err;
 
+	if (nic_fault(nic, NIC_FAULT_CONNECT))
+		return nic_errno(nic);
 	if (param->private_data_len > U8_MAX)
 		return -EINVAL;
 	qp = nic_iwarp_qp_get(cm_id->device, param->qpn);

@@ -106,6 +106,7 @@ enum nic_fault {
 	NIC_FAULT_ALLOC_MR,
 	NIC_FAULT_MAP_MR,
 	NIC_FAULT_DEREG_MR,
+	NIC_FAULT_CONNECT,	/* iw_connect fails */
 	NIC_FAULT_REG,		/* IB_WR_REG_MR completes with an error */
 	NIC_FAULT_INV,		/* IB_WR_LOCAL_INV completes with an error */
 	NIC_FAULT_COMPLETE,	/* any request completes with an error */

@@ -3,6 +3,9 @@
  * The cases that hold over iWARP, too, where all regions are bound to endpoints, and no message comes before its
  * receive (suite siw).
  */
+#include <kfi_verbs_ext.h>
+
+#include "debugfs.h"
 #include "ep.h"
 #include "suites.h"
 
@@ -133,12 +136,47 @@ static void siw_connecting_case(struct kfi_test *t)
 	kfree(e);
 }
 
+/*
+ * A driver tells by an errno that the listener was closed after the address was resolved, and before the request was
+ * sent. iw_cm has a rejection with that errno if the listener is closed later.
+ */
+static void siw_reset_case(struct kfi_test *t)
+{
+	struct kfi_verbs_dom_ops *verbs;
+	struct kfi_eq_err_entry err;
+	struct ib_device *dev;
+	struct ep_pair *p;
+	void *table;
+
+	if (!kfi_hardware) {
+		ktap_skip(t, "the device is not the model");
+		return;
+	}
+	p = ep_listening(t, NULL);
+	if (!p || !EXPECT_EQ(t, kfi_open_ops(&p->side[0].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &table, NULL), 0))
+		goto out;
+	verbs = table;
+	dev = verbs->get_ib_device(&p->side[0].domain->fid);
+	if (nic_set(t, dev, "errno", ECONNRESET) && nic_set(t, dev, "connect", 1)) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+		EXPECT_EQ(t, err.prov_errno, -ECONNRESET);
+		EXPECT_EQ(t, err.err_data_size, 0);
+	}
+	nic_set(t, dev, "connect", 0);
+	nic_set(t, dev, "errno", EIO);
+out:
+	if (p)
+		ep_pair_close(t, p);
+}
+
 static const struct kfi_case cases[] = {
 	{ "offers", siw_offers_case },
 	{ "mode", siw_mode_case },
 	{ "early", siw_early_case },
 	{ "early_told", siw_early_told_case },
 	{ "connecting", siw_connecting_case },
+	{ "reset", siw_reset_case },
 	{ "data", ep_data_case },
 	{ "nobody", ep_nobody_case },
 	{ "shutdown", ep_shutdown_case },
