@@ -6,7 +6,7 @@ use crate::{
     exported::ExportedDomain,
     listener::{
         self,
-        Request, //
+        Requester, //
     },
     pool::Pool,
     side::{
@@ -83,7 +83,7 @@ pub(crate) struct Ep {
     source: Option<SocketAddr>,
     peer: SetOnce<SocketAddr>,
     /// The connection request that the endpoint is to answer.
-    answers: Pin<KBox<Mutex<Option<Request>>>>,
+    answers: Pin<KBox<Mutex<Option<ConnRequest>>>>,
 }
 
 /// The failure of a connection whose one side was shut down.
@@ -102,9 +102,12 @@ impl Ep {
         let queue = side::queue().ok_or(gone)?;
         let sizes = (asked.tx_size, asked.rx_size);
         let side = Side::new(home, asked.endpoint, asked.events, queue, sizes)?;
-        let answers = asked.answers.map(own).transpose()?;
-        let source = match &answers {
-            Some(request) => Some(request.ends().1),
+        let mut answers = asked.answers;
+        let source = match &mut answers {
+            Some(request) => {
+                request.own::<Requester>()?;
+                Some(request.local)
+            }
             None => asked.source,
         };
         Ok(Self {
@@ -114,15 +117,6 @@ impl Ep {
             answers: KBox::pin_init(new_mutex!(answers), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
         })
     }
-}
-
-/// Takes a request that the core gives back, if it is one of this provider.
-fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
-    let request = request.own::<Request>()?;
-    let (peer, local) = request.ends();
-    let answered = Refusal::new(Errno::EINVAL, c"a request that was answered");
-    let from = request.take().ok_or(answered)?;
-    Request::new(from, peer, local, &[])
 }
 
 impl MsgEpOps for Ep {
@@ -138,8 +132,7 @@ impl MsgEpOps for Ep {
 
     fn connect(&self, peer: SocketAddr, data: &[u8], _bounds: &Bounds) -> Result<(), Refusal> {
         let source = self.source.unwrap_or(NOWHERE);
-        let request = Request::new(self.side.clone(), source, peer, data)?;
-        let request = KBox::new(request, GFP_KERNEL)?;
+        let request = Requester::request(self.side.clone(), source, peer, data)?;
         self.peer.populate(peer);
         // A request that is dropped without an answer is rejected.
         match listener::find(&peer) {
@@ -152,9 +145,8 @@ impl MsgEpOps for Ep {
     fn accept(&self, data: &[u8], _bounds: &Bounds) -> Result<(), Refusal> {
         let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
         let mut request = self.answers.lock().take().ok_or(none)?;
-        self.peer.populate(request.ends().0);
-        let from = request.take().ok_or(none)?;
-        request.forget();
+        self.peer.populate(request.peer);
+        let from = request.own::<Requester>()?.take().ok_or(none)?;
         match from.link(&self.side) && self.side.link(&from) {
             true => {
                 self.side.events().connected(&[]);
@@ -288,7 +280,7 @@ mod tests {
     /// Makes an endpoint, and the sum of its failures.
     fn endpoint(
         home: &Arc<ExportedDomain>,
-        answers: Option<KBox<dyn ConnRequest>>,
+        answers: Option<ConnRequest>,
     ) -> Result<(Ep, Arc<Atomic<i32>>)> {
         let failures = Arc::new(Atomic::new(0), GFP_KERNEL)?;
         let told = KBox::new(Failures(failures.clone()), GFP_KERNEL)?;
@@ -302,8 +294,8 @@ mod tests {
         let reset = Errno::ECONNRESET.to_c();
         for is_active_down in [false, true] {
             let (active, of_active) = endpoint(&home, None)?;
-            let request = Request::new(active.side.clone(), NOWHERE, NOWHERE, &[])?;
-            let (passive, of_passive) = endpoint(&home, Some(KBox::new(request, GFP_KERNEL)?))?;
+            let request = Requester::request(active.side.clone(), NOWHERE, NOWHERE, &[])?;
+            let (passive, of_passive) = endpoint(&home, Some(request))?;
             match is_active_down {
                 true => active.shutdown(),
                 false => passive.shutdown(),

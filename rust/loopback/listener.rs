@@ -8,7 +8,6 @@
 //! Lock order: `LISTENERS` is a leaf.
 
 use crate::side::Side;
-use core::any::Any;
 use kfabric::{
     prelude::*,
     provider::{
@@ -155,60 +154,42 @@ impl provider::cm::PepOps for Pep {
         }
     }
 
-    fn reject(&self, mut request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal> {
-        let request = request.as_any().downcast_mut::<Request>();
-        let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
-        request.ok_or(foreign)?.reject(data);
+    fn reject(&self, mut request: ConnRequest, data: &[u8]) -> Result<(), Refusal> {
+        request.own::<Requester>()?.reject(data);
         Ok(())
     }
 }
 
-/// A connection request. If it is dropped without an answer, it is rejected.
-pub(crate) struct Request {
-    /// The side that requests; `None` once it was answered.
-    from: Option<Arc<Side>>,
-    peer: SocketAddr,
-    local: SocketAddr,
-    data: KVec<u8>,
-}
+/// The side that requests a connection; `None` once it was answered. Dropping it rejects the request.
+pub(crate) struct Requester(Option<Arc<Side>>);
 
-impl Request {
-    /// Makes a request of the side `from`, at the address `peer`, for a connection to `local`. May
-    /// sleep.
-    pub(crate) fn new(
+impl Requester {
+    /// Makes a request of the side `from`, at the address `peer`, for a connection to `local`. May sleep.
+    pub(crate) fn request(
         from: Arc<Side>,
         peer: SocketAddr,
         local: SocketAddr,
-        data: &[u8],
-    ) -> Result<Self, Refusal> {
-        let mut copy = KVec::new();
-        copy.extend_from_slice(data, GFP_KERNEL)?;
-        Ok(Self {
-            from: Some(from),
+        sent: &[u8],
+    ) -> Result<ConnRequest, Refusal> {
+        let mut data = KVec::new();
+        data.extend_from_slice(sent, GFP_KERNEL)?;
+        Ok(ConnRequest {
             peer,
             local,
-            data: copy,
+            data,
+            domain: None,
+            part: KBox::new(Self(Some(from)), GFP_KERNEL)?,
         })
     }
 
-    /// Takes out the side that requests, which the caller answers.
+    /// Takes out the side, which the caller answers.
     pub(crate) fn take(&mut self) -> Option<Arc<Side>> {
-        self.from.take()
-    }
-
-    /// Drops the request without telling anybody.
-    pub(crate) fn forget(mut self) {
-        self.from = None;
-    }
-
-    /// Returns the address of the requester, and the address that it connects to.
-    pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
-        (self.peer, self.local)
+        self.0.take()
     }
 
     /// Rejects the request; the peer gets `data`. May sleep, but not for long.
-    pub(crate) fn reject(&mut self, data: &[u8]) {
-        if let Some(from) = self.from.take() {
+    fn reject(&mut self, data: &[u8]) {
+        if let Some(from) = self.take() {
             let how = ConnFailed {
                 errno: Errno::ECONNREFUSED,
                 prov_errno: -Errno::ECONNREFUSED.to_c(),
@@ -218,30 +199,8 @@ impl Request {
     }
 }
 
-impl Drop for Request {
+impl Drop for Requester {
     fn drop(&mut self) {
         self.reject(&[]);
-    }
-}
-
-impl ConnRequest for Request {
-    fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    fn local(&self) -> SocketAddr {
-        self.local
-    }
-
-    fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    fn domain(&self) -> Option<&CStr> {
-        None
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -157,7 +157,7 @@ impl Inner {
 }
 
 /// Returns the connection request, if it is one of this provider.
-fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal> {
+fn own(mut request: ConnRequest) -> Result<rdma::cm::Incoming, Refusal> {
     request.own::<Request>()?.take().ok_or(refused::gone())
 }
 

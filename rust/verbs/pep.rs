@@ -12,15 +12,13 @@ use crate::{
     },
     prelude::*, //
 };
+use kernel::str::CString;
 use kfabric::provider::cm::ConnRequest;
-use rdma::{
-    cm::{
-        self,
-        Incoming,
-        Listener,
-        Requests, //
-    },
-    device::DeviceName, //
+use rdma::cm::{
+    self,
+    Incoming,
+    Listener,
+    Requests, //
 };
 
 /// A passive endpoint of a device's fabric. At an unspecified address it hears of requests that come
@@ -74,10 +72,8 @@ impl Requests for Door {
         let Some(device) = device::of(incoming.device()) else {
             return;
         };
-        if let Ok(request) = Request::new(device, incoming) {
-            if let Ok(request) = KBox::new(request, GFP_KERNEL) {
-                drop(self.0.request(request));
-            }
+        if let Ok(request) = Request::conn_request(device, incoming) {
+            drop(self.0.request(request));
         }
     }
 }
@@ -120,10 +116,8 @@ impl provider::cm::PepOps for Pep {
         }
     }
 
-    fn reject(&self, mut request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal> {
-        let request = request.as_any().downcast_mut::<Request>();
-        let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
-        match request.ok_or(foreign)?.take() {
+    fn reject(&self, mut request: ConnRequest, data: &[u8]) -> Result<(), Refusal> {
+        match request.own::<Request>()?.take() {
             Some(incoming) => {
                 match incoming.reject(data) {
                     // It has forgotten the request before it looks for memory.
@@ -146,19 +140,15 @@ impl Drop for Pep {
     }
 }
 
-/// A request for a connection. Dropped without an answer, it is rejected.
+/// The provider's part of a connection request. Dropped without an answer, it rejects the request.
 pub(crate) struct Request {
     waiting: Arc<Held<Incoming>>,
     device: Arc<Device>,
-    name: DeviceName,
-    peer: SocketAddr,
-    local: SocketAddr,
-    data: KVec<u8>,
 }
 
 impl Request {
     /// Creates a request of a peer through this device. May sleep.
-    pub(crate) fn new(device: Arc<Device>, incoming: Incoming) -> Result<Self, Refusal> {
+    fn conn_request(device: Arc<Device>, incoming: Incoming) -> Result<ConnRequest, Refusal> {
         let nowhere = Errno::EADDRNOTAVAIL;
         let (peer, local) = (
             incoming.peer().ok_or(nowhere)?,
@@ -166,15 +156,14 @@ impl Request {
         );
         let mut data = KVec::new();
         data.extend_from_slice(incoming.private_data(), GFP_KERNEL)?;
-        let name = incoming.device().name();
+        let domain = CString::try_from(incoming.device().name().as_c_str())?;
         let waiting = Held::new(&device, incoming)?;
-        Ok(Self {
-            waiting,
-            device,
-            name,
+        Ok(ConnRequest {
             peer,
             local,
             data,
+            domain: Some(domain),
+            part: KBox::new(Self { waiting, device }, GFP_KERNEL)?,
         })
     }
 
@@ -188,27 +177,5 @@ impl Drop for Request {
     fn drop(&mut self) {
         self.device.dismiss(&*self.waiting);
         self.waiting.leave();
-    }
-}
-
-impl ConnRequest for Request {
-    fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    fn local(&self) -> SocketAddr {
-        self.local
-    }
-
-    fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    fn domain(&self) -> Option<&CStr> {
-        Some(self.name.as_c_str())
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -28,7 +28,6 @@ use super::{
 };
 use crate::{
     provider::cm::{
-        ConnRequestHandler,
         ConnRequests,
         PepOps, //
     },
@@ -153,7 +152,7 @@ impl PepBody {
         let fid = self.pep.cast();
         let writer = eq.writer(fid, self.context);
         let asked = ConnRequestWriter::new(writer, fid, self.info.clone(), backlog);
-        let asked = KBox::new(asked, GFP_KERNEL)?;
+        let asked = KBox::new(move |request| asked.asked(request), GFP_KERNEL)?;
         let incoming =
             Arc::pin_init(ConnRequests::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         *address = self.imp.listen(*address, backlog, incoming.clone())?;
@@ -413,24 +412,22 @@ impl ConnRequestWriter {
     }
 
     /// Creates the info for the endpoint that accepts a request. May sleep.
-    fn info_of(&self, request: &dyn ConnRequest) -> Result<InfoChain, Errno> {
+    fn info_of(&self, request: &ConnRequest) -> Result<InfoChain, Errno> {
         // SAFETY: `self.info` is constant, and null or valid.
         let from = unsafe { self.info.as_ptr().as_ref() }.ok_or(Errno::EINVAL)?;
         // SAFETY: An `InfoChain` is valid with all that it points to.
         let mut info = unsafe { InfoChain::duplicate(from) }?;
         let fields = info.fields_mut().ok_or(Errno::ENOMEM)?;
-        fields.addr_format = format_of(&request.peer());
-        set_address(
-            &mut fields.src_addr,
-            &mut fields.src_addrlen,
-            request.local(),
-        )?;
+        fields.addr_format = format_of(&request.peer);
+        set_address(&mut fields.src_addr, &mut fields.src_addrlen, request.local)?;
         set_address(
             &mut fields.dest_addr,
             &mut fields.dest_addrlen,
-            request.peer(),
+            request.peer,
         )?;
-        set_domain(fields, request)?;
+        if let Some(name) = &request.domain {
+            set_domain(fields, name)?;
+        }
         Ok(info)
     }
 }
@@ -448,10 +445,7 @@ fn set_address(to: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Re
 }
 
 /// Sets the name of the domain for the endpoint that accepts a request. May sleep.
-fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Errno> {
-    let Some(name) = request.domain() else {
-        return Ok(());
-    };
+fn set_domain(fields: &mut kfi_info, name: &CStr) -> Result<(), Errno> {
     if fields.domain_attr.is_null() {
         fields.domain_attr = zeroed()?;
     }
@@ -465,28 +459,24 @@ fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Er
     Ok(())
 }
 
-impl ConnRequestHandler for ConnRequestWriter {
-    fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
-        let Ok(mut info) = self.info_of(&*request) else {
-            return Err(request);
+impl ConnRequestWriter {
+    /// Reports a request. Returns it if there are too many, or if there is no memory. May sleep.
+    fn asked(&self, mut request: ConnRequest) -> Option<ConnRequest> {
+        let Ok(mut info) = self.info_of(&request) else {
+            return Some(request);
         };
-        let mut data = [0; 256];
-        let sent = request.data();
-        let len = sent.len().min(data.len());
-        if let (Some(to), Some(from)) = (data.get_mut(..len), sent.get(..len)) {
-            to.copy_from_slice(from);
-        }
-        let handle = requests::add(self.pep, self.backlog, request)?;
+        let data = mem::take(&mut request.data);
+        let mut asked = Some(request);
+        let Some(handle) = requests::add(self.pep, self.backlog, &mut asked) else {
+            return asked;
+        };
         if let Some(fields) = info.fields_mut() {
             fields.handle = handle;
         }
-        let told = self
-            .writer
-            .try_connection(KFI_CONNREQ, info, data.get(..len).unwrap_or(&[]));
-        match told {
-            true => Ok(()),
+        match self.writer.try_connection(KFI_CONNREQ, info, &data) {
+            true => None,
             // The event queue is full, so no consumer can answer the request.
-            false => requests::forget(handle).map_or(Ok(()), Err),
+            false => requests::forget(handle),
         }
     }
 }

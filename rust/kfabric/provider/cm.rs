@@ -7,6 +7,7 @@
 
 use crate::prelude::*;
 use core::any::Any;
+use kernel::str::CString;
 
 /// The timeouts of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,32 +32,28 @@ impl Default for Bounds {
 }
 
 /// A connection request of a peer. Dropping it rejects the request without private data, and may sleep.
-pub trait ConnRequest: Send + Sync {
-    /// Returns the address of the peer.
-    fn peer(&self) -> SocketAddr;
-
-    /// Returns the local address that received the request.
-    fn local(&self) -> SocketAddr;
-
-    /// Returns the peer's private data.
-    fn data(&self) -> &[u8];
-
-    /// Returns the name of the domain for the accepting endpoint. `None` means the domain of the passive endpoint's info.
-    fn domain(&self) -> Option<&CStr>;
-
-    /// Returns `self` as [`Any`], for the provider that gets the request back.
-    fn as_any(&mut self) -> &mut dyn Any;
+pub struct ConnRequest {
+    /// The address of the peer.
+    pub peer: SocketAddr,
+    /// The local address that received the request.
+    pub local: SocketAddr,
+    /// The peer's private data.
+    pub data: KVec<u8>,
+    /// The name of the domain for the accepting endpoint. `None` means the domain of the passive endpoint's info.
+    pub domain: Option<CString>,
+    /// The provider's part. Dropping it rejects the request, unless the provider has answered the request.
+    pub part: KBox<dyn Any + Send + Sync>,
 }
 
-impl dyn ConnRequest {
-    /// Returns the request as the type of one provider.
+impl ConnRequest {
+    /// Returns the provider's part as the type of one provider.
     ///
     /// # Errors
     ///
     /// - `EINVAL`: the request is of another provider.
-    pub fn own<T: ConnRequest + 'static>(&mut self) -> Result<&mut T, Refusal> {
+    pub fn own<T: Any>(&mut self) -> Result<&mut T, Refusal> {
         let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
-        self.as_any().downcast_mut().ok_or(foreign)
+        self.part.downcast_mut().ok_or(foreign)
     }
 }
 
@@ -123,11 +120,8 @@ impl ConnEvents {
     }
 }
 
-/// The handler of connection requests to a passive endpoint. The core implements it.
-pub(crate) trait ConnRequestHandler: Send + Sync {
-    /// Handles a request. Returns it if there are too many.
-    fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>>;
-}
+/// The core's handler of connection requests to a passive endpoint. It returns a request that the core doesn't take.
+type ConnRequestHandler = dyn Fn(ConnRequest) -> Option<ConnRequest> + Send + Sync;
 
 /// Passes the connection requests of one passive endpoint to its handler, while the endpoint is open.
 ///
@@ -135,17 +129,17 @@ pub(crate) trait ConnRequestHandler: Send + Sync {
 ///
 /// ```ignore
 /// // A provider that receives a request. Dropping a request that the core returns rejects it.
-/// drop(incoming.request(KBox::new(MyRequest::new(from)?, GFP_KERNEL)?));
+/// drop(incoming.request(request));
 /// ```
 #[pin_data]
 pub struct ConnRequests {
     #[pin]
-    asked: Mutex<Option<KBox<dyn ConnRequestHandler>>>,
+    asked: Mutex<Option<KBox<ConnRequestHandler>>>,
 }
 
 impl ConnRequests {
     /// Passes requests to `asked` until [`stop`](Self::stop).
-    pub(crate) fn new(asked: KBox<dyn ConnRequestHandler>) -> impl PinInit<Self> {
+    pub(crate) fn new(asked: KBox<ConnRequestHandler>) -> impl PinInit<Self> {
         pin_init!(Self {
             asked <- new_mutex!(Some(asked)),
         })
@@ -159,10 +153,10 @@ impl ConnRequests {
 
     /// Reports a request. Returns the request if the core doesn't take it, so that the provider rejects it. May sleep for a
     /// short time.
-    pub fn request(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
+    pub fn request(&self, request: ConnRequest) -> Option<ConnRequest> {
         match &*self.asked.lock() {
-            Some(asked) => asked.asked(request),
-            None => Err(request),
+            Some(asked) => asked(request),
+            None => Some(request),
         }
     }
 }
@@ -188,5 +182,5 @@ pub trait PepOps: Send + Sync {
     /// # Errors
     ///
     /// - `ENOMEM`: the peer is not notified, and may repeat the request.
-    fn reject(&self, request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal>;
+    fn reject(&self, request: ConnRequest, data: &[u8]) -> Result<(), Refusal>;
 }

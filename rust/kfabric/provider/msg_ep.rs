@@ -33,7 +33,7 @@ pub struct MsgEpRequest {
     /// The requested local address.
     pub source: Option<SocketAddr>,
     /// The connection request to accept, on the passive side.
-    pub answers: Option<KBox<dyn ConnRequest>>,
+    pub answers: Option<ConnRequest>,
     /// The endpoint for bound regions.
     pub endpoint: Arc<EpCore>,
     /// The receiver of connection events.
@@ -46,7 +46,7 @@ impl MsgEpRequest {
     /// one transmit and one receive request, and answers a connection request if the test passes one. May sleep.
     pub fn of_kunit(
         told: KBox<dyn super::cm::ConnHandler>,
-        answers: Option<KBox<dyn ConnRequest>>,
+        answers: Option<ConnRequest>,
     ) -> Result<Self> {
         let events = Arc::pin_init(ConnEvents::new(), GFP_KERNEL)?;
         events.set(Some(told));

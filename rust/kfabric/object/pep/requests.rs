@@ -33,7 +33,7 @@ struct PendingRequest {
     handle: usize,
     /// The address of the passive endpoint that received the request.
     pep: usize,
-    request: KBox<dyn ConnRequest>,
+    request: ConnRequest,
 }
 
 /// Initializes the list.
@@ -52,34 +52,27 @@ pub(crate) fn exit() {
     drop(waiting);
 }
 
-/// Adds a request of a passive endpoint, and returns its handle. Returns the request if the endpoint has `most`
-/// unanswered requests, or if there is no memory. May sleep.
-pub(super) fn add(
-    pep: *mut kfid,
-    most: u32,
-    request: KBox<dyn ConnRequest>,
-) -> Result<*mut kfid, KBox<dyn ConnRequest>> {
+/// Adds the request in `asked` to those of a passive endpoint, and returns its handle. Leaves it in `asked` if the
+/// endpoint has `most` unanswered requests, or if there is no memory. May sleep.
+pub(super) fn add(pep: *mut kfid, most: u32, asked: &mut Option<ConnRequest>) -> Option<*mut kfid> {
     let pep = pep.addr();
     let mut waiting = WAITING.lock();
     let here = waiting.all.iter().filter(|one| one.pep == pep).count();
     if widen(here) >= u64::from(most) || waiting.all.reserve(1, GFP_KERNEL).is_err() {
-        return Err(request);
+        return None;
     }
     // Handles are odd, and addresses of objects are even.
     waiting.last = waiting.last.wrapping_add(2) | 1;
     let handle = waiting.last;
-    let one = PendingRequest {
+    waiting.all.push_reserved(PendingRequest {
         handle,
         pep,
-        request,
-    };
-    match waiting.all.push_within_capacity(one) {
-        Ok(()) => Ok(ptr::without_provenance_mut(handle)),
-        Err(full) => Err(full.0.request),
-    }
+        request: asked.take()?,
+    });
+    Some(ptr::without_provenance_mut(handle))
 }
 
-fn take_if(is: impl Fn(&PendingRequest) -> bool) -> Option<KBox<dyn ConnRequest>> {
+fn take_if(is: impl Fn(&PendingRequest) -> bool) -> Option<ConnRequest> {
     let mut waiting = WAITING.lock();
     let index = waiting.all.iter().position(is)?;
     let one = waiting.all.remove(index).ok()?;
@@ -93,7 +86,7 @@ const UNKNOWN: Refusal = Refusal::new(Errno::EINVAL, c"no connection request tha
 /// # Errors
 ///
 /// - `EINVAL`: no unanswered request has this handle.
-pub(crate) fn take(handle: *mut kfid) -> Result<Option<KBox<dyn ConnRequest>>, Refusal> {
+pub(crate) fn take(handle: *mut kfid) -> Result<Option<ConnRequest>, Refusal> {
     let handle = handle.addr();
     if handle == 0 {
         return Ok(None);
@@ -107,7 +100,7 @@ pub(crate) fn take(handle: *mut kfid) -> Result<Option<KBox<dyn ConnRequest>>, R
 /// # Errors
 ///
 /// - `EINVAL`: no unanswered request of the endpoint has this handle.
-pub(super) fn take_of(pep: *mut kfid, handle: *mut kfid) -> Result<KBox<dyn ConnRequest>, Refusal> {
+pub(super) fn take_of(pep: *mut kfid, handle: *mut kfid) -> Result<ConnRequest, Refusal> {
     let (pep, handle) = (pep.addr(), handle.addr());
     take_if(|one| one.handle == handle && one.pep == pep).ok_or(UNKNOWN)
 }
@@ -121,7 +114,7 @@ pub(super) fn drop_all(pep: *mut kfid) {
 }
 
 /// Removes a request whose event no consumer has read. May sleep.
-pub(crate) fn forget(handle: *mut kfid) -> Option<KBox<dyn ConnRequest>> {
+pub(crate) fn forget(handle: *mut kfid) -> Option<ConnRequest> {
     let handle = handle.addr();
     take_if(|one| one.handle == handle)
 }
