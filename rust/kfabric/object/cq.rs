@@ -12,19 +12,17 @@ use super::{
     prelude::*,
     queues::{
         self,
-        answer,
+        call,
         can_wait,
-        tell,
+        strerror,
         timeout,
         Handler,
-        ReadResult,
         CANT_WAIT, //
     }, //
 };
 use crate::provider::cq::{
     CqCore,
     CqErrEntry,
-    CqRead,
     Notify, //
 };
 
@@ -286,13 +284,6 @@ fn parse(attr: &c::kfi_cq_attr) -> Result<CqAttr, Refusal> {
     })
 }
 
-impl Notify for Handler<kfid_cq> {
-    fn notify(&self) {
-        // SAFETY: The queue calls this while it is open, and closing it waits for this call.
-        unsafe { self.call() };
-    }
-}
-
 /// Opens a completion queue: the `cq_open` slot of a domain. May sleep.
 ///
 /// # Safety
@@ -309,12 +300,16 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes. `attr` is null,
-    // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
+    // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed. The queue
+    // calls it while it is open, and closing it waits for the call.
     unsafe {
         opening::open(domain.cast(), cq, |_, cq| {
             let wanted = parse_attr(attr, parse)?;
-            let handler: Option<KBox<dyn Notify>> = match comp_handler {
-                Some(call) => Some(KBox::new(Handler::new(call, cq, context), GFP_KERNEL)?),
+            let handler: Option<KBox<Notify>> = match comp_handler {
+                Some(call) => {
+                    let handler = Handler::new(call, cq, context);
+                    Some(KBox::new(move || handler.call(), GFP_KERNEL)?)
+                }
                 None => None,
             };
             let c = kfid_cq {
@@ -342,20 +337,8 @@ static OPS: Table<c::kfi_ops_cq> = Table(c::kfi_ops_cq {
     sread: Some(sread),
     sreadfrom: Some(sreadfrom),
     signal: Some(signal),
-    strerror: Some(strerror),
+    strerror: Some(strerror::<CqBody>),
 });
-
-impl CqRead {
-    /// Returns the count or errno for C.
-    fn answer(self) -> ReadResult {
-        match self {
-            Self::Done(count) => Ok(count),
-            Self::Empty => Err(Errno::EAGAIN),
-            Self::Failure => Err(Errno::EAVAIL),
-            Self::Interrupted => Err(Errno::EINTR),
-        }
-    }
-}
 
 /// Returns a function that writes a completion to the next entry of `out`.
 ///
@@ -396,15 +379,14 @@ unsafe extern "C" fn readfrom(
     count: usize,
     src_addr: *mut c::kfi_addr_t,
 ) -> isize {
-    // SAFETY: `cq` is an open completion queue of this core.
-    let cq = unsafe { CqObject::from_c(cq) };
-    let read = || {
+    let read = |cq: &CqObject| {
         let out = CqBuffer::new(cq.format, buf, count, src_addr)?;
         // SAFETY: `buf` and `src_addr` are valid for `count` entries, and `queue` passes at most `count`.
         let put = unsafe { putting(&out) };
-        Ok(cq.queue().read(out.count, put).answer())
+        Ok(cq.queue().read(out.count, put))
     };
-    answer(read())
+    // SAFETY: `cq` is an open completion queue of this core.
+    unsafe { call(cq, read) }
 }
 
 /// Waits for completions and reads them: `kfi_cq_sread()`. Sleeps.
@@ -442,9 +424,7 @@ unsafe extern "C" fn sreadfrom(
     msecs: c_int,
 ) -> isize {
     kernel::task::might_sleep();
-    // SAFETY: `cq` is an open completion queue of this core.
-    let cq = unsafe { CqObject::from_c(cq) };
-    let read = || {
+    let read = |cq: &CqObject| {
         let out = CqBuffer::new(cq.format, buf, count, src_addr)?;
         let threshold = match cq.waits.ok_or(CANT_WAIT)? {
             Waits::Any => 1,
@@ -456,10 +436,10 @@ unsafe extern "C" fn sreadfrom(
         // close() returns EBUSY while this counts the waiter.
         let _waiting = cq.waiters.count()?;
         let queue = cq.queue();
-        let read = queue.wait_and_read(out.count, threshold, timeout(msecs), put);
-        Ok(read.answer())
+        Ok(queue.wait_and_read(out.count, threshold, timeout(msecs), put))
     };
-    answer(read())
+    // SAFETY: `cq` is an open completion queue of this core.
+    unsafe { call(cq, read) }
 }
 
 /// Writes a failed request for C.
@@ -499,9 +479,7 @@ unsafe fn put_failure(entry: *mut c::kfi_cq_err_entry, failure: &CqErrEntry) {
 /// - `cq` is an open completion queue of this core.
 /// - `buf` is null or valid for reads and writes. Its `err_data` and `err_data_size` are initialized.
 unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut c::kfi_cq_err_entry, flags: u64) -> isize {
-    // SAFETY: `cq` is an open completion queue of this core.
-    let cq = unsafe { CqObject::from_c(cq) };
-    let read = || {
+    let read = |cq: &CqObject| {
         no_flags(flags)?;
         if buf.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
@@ -513,7 +491,8 @@ unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut c::kfi_cq_err_entry, fl
         unsafe { put_failure(buf, &failure) };
         Ok(Ok(1))
     };
-    answer(read())
+    // SAFETY: `cq` is an open completion queue of this core.
+    unsafe { call(cq, read) }
 }
 
 /// Wakes a waiter: `kfi_cq_signal()`. Any context.
@@ -529,24 +508,4 @@ unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
     }
     cq.queue().signal();
     0
-}
-
-/// Returns the text of a provider's error number: `kfi_cq_strerror()`. Any context.
-///
-/// # Safety
-///
-/// - `cq` is an open completion queue of this core.
-/// - `buf` is null or valid for writes of `len` bytes.
-unsafe extern "C" fn strerror(
-    cq: *mut kfid_cq,
-    prov_errno: c_int,
-    _err_data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    // SAFETY: `cq` is an open completion queue of this core.
-    let domain = unsafe { CqObject::from_c(cq) }.parent();
-    let words = domain.provider().words(prov_errno);
-    // SAFETY: `buf` is null or valid for writes of `len` bytes.
-    unsafe { tell(strings::words(words, prov_errno), buf, len) }
 }

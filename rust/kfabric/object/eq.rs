@@ -9,10 +9,7 @@ mod queue;
 mod ring;
 
 use self::{
-    queue::{
-        EqRead,
-        Queue, //
-    },
+    queue::Queue,
     ring::{
         EqEvent,
         EqFailure,
@@ -25,11 +22,10 @@ use super::{
     prelude::*,
     queues::{
         self,
-        answer,
+        call,
         can_wait,
-        tell,
+        strerror,
         Handler,
-        ReadResult,
         CANT_WAIT, //
     }, //
 };
@@ -284,41 +280,8 @@ static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
     readerr: Some(readerr),
     write: Some(write),
     sread: Some(sread),
-    strerror: Some(strerror),
+    strerror: Some(strerror::<EqBody>),
 });
-
-/// Returns the text of a provider's error number: `kfi_eq_strerror()`. Any context.
-///
-/// # Safety
-///
-/// - `eq` is an open event queue of this core.
-/// - `buf` is null or valid for writes of `len` bytes.
-unsafe extern "C" fn strerror(
-    eq: *mut kfid_eq,
-    prov_errno: c_int,
-    _err_data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    // SAFETY: `eq` is an open event queue of this core.
-    let fabric = unsafe { EqObject::from_c(eq) }.parent();
-    let words = fabric.provider().words(prov_errno);
-    // SAFETY: `buf` is null or valid for writes of `len` bytes.
-    unsafe { tell(strings::words(words, prov_errno), buf, len) }
-}
-
-impl EqRead<usize> {
-    /// Returns the length or errno for C.
-    fn answer(self) -> ReadResult {
-        match self {
-            Self::Event(len) => Ok(len),
-            Self::Empty => Err(Errno::EAGAIN),
-            Self::Failure => Err(Errno::EAVAIL),
-            Self::Lost => Err(Errno::EOVERRUN),
-            Self::Signal => Err(Errno::EINTR),
-        }
-    }
-}
 
 /// Returns whether the flags leave the event in the queue.
 fn peeks(flags: u64) -> Result<bool, Refusal> {
@@ -344,16 +307,14 @@ unsafe extern "C" fn read(
     len: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: `eq` is an open event queue of this core.
-    let eq = unsafe { EqObject::from_c(eq) };
-    let read = || {
+    let read = |eq: &EqObject| {
         let peek = peeks(flags)?;
         let out = EqBuffer::new(event, buf, len)?;
         // SAFETY: Neither `event` nor `buf` is null, so both are valid for writes, `buf` of `len` bytes.
-        let read = eq.queue.read(peek, |event| unsafe { out.put(event) });
-        read.map(EqRead::answer)
+        eq.queue.read(peek, |event| unsafe { out.put(event) })
     };
-    answer(read())
+    // SAFETY: `eq` is an open event queue of this core.
+    unsafe { call(eq, read) }
 }
 
 /// Waits for an event and reads it: `kfi_eq_sread()`. Sleeps.
@@ -372,9 +333,7 @@ unsafe extern "C" fn sread(
     flags: u64,
 ) -> isize {
     kernel::task::might_sleep();
-    // SAFETY: `eq` is an open event queue of this core.
-    let eq = unsafe { EqObject::from_c(eq) };
-    let read = || {
+    let read = |eq: &EqObject| {
         let peek = peeks(flags)?;
         let out = EqBuffer::new(event, buf, len)?;
         if !eq.waits {
@@ -384,10 +343,10 @@ unsafe extern "C" fn sread(
         let put = |event: &EqEvent| unsafe { out.put(event) };
         // close() returns EBUSY while this counts the waiter.
         let _waiting = eq.waiters.count()?;
-        let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
-        read.map(EqRead::answer)
+        eq.queue.wait_and_read(peek, queues::timeout(timeout), put)
     };
-    answer(read())
+    // SAFETY: `eq` is an open event queue of this core.
+    unsafe { call(eq, read) }
 }
 
 /// Reads an error event: `kfi_eq_readerr()`. Any context.
@@ -397,9 +356,7 @@ unsafe extern "C" fn sread(
 /// - `eq` is an open event queue of this core.
 /// - `buf` is null or valid for writes.
 unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags: u64) -> isize {
-    // SAFETY: `eq` is an open event queue of this core.
-    let eq = unsafe { EqObject::from_c(eq) };
-    let read = || {
+    let read = |eq: &EqObject| {
         let peek = peeks(flags)?;
         if buf.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
@@ -413,7 +370,8 @@ unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags
         unsafe { buf.write(failure.entry()) };
         Ok(Ok(size_of::<kfi_eq_err_entry>()))
     };
-    answer(read())
+    // SAFETY: `eq` is an open event queue of this core.
+    unsafe { call(eq, read) }
 }
 
 /// Returns whether a consumer may write this event.
@@ -434,9 +392,7 @@ unsafe extern "C" fn write(
     len: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: `eq` is an open event queue of this core.
-    let eq = unsafe { EqObject::from_c(eq) };
-    let written = || {
+    let write = |eq: &EqObject| {
         if !eq.writable {
             return Err(Refusal::new(Errno::ENOSYS, c"opened without KFI_WRITE"));
         }
@@ -459,5 +415,6 @@ unsafe extern "C" fn write(
             Ok(Err(Errno::EAGAIN))
         }
     };
-    answer(written())
+    // SAFETY: `eq` is an open event queue of this core.
+    unsafe { call(eq, write) }
 }

@@ -92,7 +92,10 @@ pub(super) use crate::{
             ObjectBox, //
         },
         child_list::ChildList,
-        irqlock::IrqGuard,
+        irqlock::{
+            self,
+            IrqGuard, //
+        },
         num::{
             signed,
             signed_size, //

@@ -2,7 +2,11 @@
 
 //! The common parts of event queues, completion queues and counters.
 
-use super::prelude::*;
+use super::{
+    domain::DomainBody,
+    fabric::FabricBody,
+    prelude::*, //
+};
 use kernel::time::msecs_to_jiffies;
 
 /// Returns whether the consumer can wait for an object with this wait object. Any context.
@@ -31,22 +35,58 @@ pub(super) fn timeout(msecs: c_int) -> Option<Jiffies> {
 /// The number of bytes or entries that were read or written, or an errno that is no mistake of the caller.
 pub(super) type ReadResult = Result<usize, Errno>;
 
-/// Returns the return value of a call that reads or writes, and reports a refusal.
-pub(super) fn answer(result: Result<ReadResult, Refusal>) -> isize {
-    let errno = match result {
+/// Calls `call`, which reads from a queue or writes to it. Returns the return value for C, and reports a refusal.
+///
+/// # Safety
+///
+/// `queue` is an open queue of this core.
+pub(super) unsafe fn call<T: Object>(
+    queue: *mut T::C,
+    call: impl FnOnce(&Obj<T>) -> Result<ReadResult, Refusal>,
+) -> isize {
+    // SAFETY: `queue` is an open queue of this core.
+    let errno = match call(unsafe { Obj::from_c(queue) }) {
         Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
         Ok(Err(errno)) => errno.to_c(),
         Err(refusal) => refusal.report(),
     };
-    isize::try_from(errno).unwrap_or(isize::MIN)
+    signed_size(errno)
 }
 
-/// Copies `text` to the buffer of a caller of `strerror`, and returns the text. Any context.
+/// An object whose provider has texts for its error numbers.
+pub(super) trait Words {
+    /// Returns the text of a provider's error number. Any context.
+    fn words(&self, prov_errno: c_int) -> Option<&'static CStr>;
+}
+
+impl Words for DomainBody {
+    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
+        self.provider().words(prov_errno)
+    }
+}
+
+impl Words for FabricBody {
+    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
+        self.provider().words(prov_errno)
+    }
+}
+
+/// Returns the text of a provider's error number: `kfi_cq_strerror()` and `kfi_eq_strerror()`. Any context.
 ///
 /// # Safety
 ///
-/// `buf` is null or valid for writes of `len` bytes.
-pub(super) unsafe fn tell(text: &'static CStr, buf: *mut c_char, len: usize) -> *const c_char {
+/// - `queue` is an open queue of this core.
+/// - `buf` is null or valid for writes of `len` bytes.
+pub(super) unsafe extern "C" fn strerror<T: Child<Parent: Words>>(
+    queue: *mut T::C,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    // SAFETY: `queue` is an open queue of this core.
+    let queue = unsafe { Obj::<T>::from_c(queue) };
+    let text = strings::words(queue.parent().words(prov_errno), prov_errno);
     if !buf.is_null() && len > 0 {
         let bytes = text.to_bytes();
         let fits = bytes.len().min(len - 1);

@@ -7,12 +7,12 @@
 
 use crate::{
     prelude::*,
-    support::irqlock::IrqGuard, //
+    support::irqlock::{
+        self,
+        IrqGuard, //
+    }, //
 };
-use kernel::{
-    sync::CondVarTimeoutResult,
-    time::Jiffies, //
-};
+use kernel::time::Jiffies;
 
 /// A counter of successful and failed operations.
 ///
@@ -168,23 +168,7 @@ impl CntrCore {
             }
             // INVARIANT: `wake_at` is at most `threshold`, and doesn't grow.
             state.wake_at = Some(state.wake_at.map_or(threshold, |at| at.min(threshold)));
-            (signal, timeout) = self.sleep(state, timeout);
-        }
-    }
-
-    /// Sleeps until a notification or a spurious wakeup. Returns whether there is a signal, and the remaining time.
-    fn sleep(
-        &self,
-        state: &mut IrqGuard<'_, State>,
-        timeout: Option<Jiffies>,
-    ) -> (bool, Option<Jiffies>) {
-        let Some(jiffies) = timeout else {
-            return (self.changed.wait_interruptible(state), None);
-        };
-        match self.changed.wait_interruptible_timeout(state, jiffies) {
-            CondVarTimeoutResult::Timeout => (false, Some(0)),
-            CondVarTimeoutResult::Woken { jiffies } => (false, Some(jiffies)),
-            CondVarTimeoutResult::Signal { jiffies } => (true, Some(jiffies)),
+            signal = irqlock::wait(&self.changed, state, &mut timeout);
         }
     }
 

@@ -26,15 +26,15 @@ use self::{
 };
 use crate::{
     prelude::*,
-    support::irqlock::IrqGuard, //
+    support::irqlock::{
+        self,
+        IrqGuard, //
+    }, //
 };
 use kernel::{
-    sync::{
-        atomic::{
-            Acquire,
-            Release, //
-        },
-        CondVarTimeoutResult, //
+    sync::atomic::{
+        Acquire,
+        Release, //
     },
     time::Jiffies, //
 };
@@ -74,7 +74,7 @@ pub struct CqCore {
     /// Notified when waiters may have something to read.
     #[pin]
     readable: CondVar,
-    handler: Option<KBox<dyn Notify>>,
+    handler: Option<KBox<Notify>>,
     /// Notified when the handler of a closed queue has returned.
     #[pin]
     over: CondVar,
@@ -92,7 +92,7 @@ impl CqCore {
     pub(crate) fn new(
         size: usize,
         cpu: Option<u32>,
-        handler: Option<KBox<dyn Notify>>,
+        handler: Option<KBox<Notify>>,
     ) -> Result<Arc<Self>, Errno> {
         let size = size.max(1);
         let state = State {
@@ -192,7 +192,7 @@ impl CqCore {
         let mut after = After::Again;
         while after == After::Again {
             if let Some(handler) = &self.handler {
-                handler.notify();
+                handler();
             }
             after = self.state.with(|state| {
                 let after = state.calls.returned();
@@ -244,60 +244,48 @@ impl Drop for CqPlace {
     }
 }
 
-/// The result of reading completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CqRead {
-    /// The number of completions, at least one.
-    Done(usize),
-    /// The queue is empty.
-    Empty,
-    /// The reader must read a failure first.
-    Failure,
-    /// The queue is empty, and a signal has ended the wait.
-    Interrupted,
-}
-
 /// The number of completions that are copied at a time with interrupts off.
 pub(super) const BATCH: usize = 64;
 
-/// The reason why a wait ends before the threshold.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The timeout has expired, or `kfi_cq_signal()` ends the wait.
-    Enough,
-    /// The thread has a signal.
-    Interrupted,
-}
-
 impl CqCore {
-    /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Any context;
-    /// `out` runs with interrupts off.
-    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&CqEntry)) -> CqRead {
-        let first = self.state.with(|state| self.begin(state, most, &mut out));
-        self.go_on(first, most, out)
+    /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Returns their
+    /// number. Any context; `out` runs with interrupts off.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: the queue is empty.
+    /// - `EAVAIL`: the reader must read a failure first.
+    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&CqEntry)) -> Result<usize, Errno> {
+        let first = self.state.with(|state| self.begin(state, most, &mut out))?;
+        Ok(self.go_on(first, most, out))
     }
 
     /// Waits for `threshold` entries or a failure, then [reads](Self::read). `left` is the timeout, if there is one. After
     /// the timeout it reads the entries that are available. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - The errors of [`read`](Self::read).
+    /// - `EINTR`: the queue is empty, and a signal has ended the wait.
     pub(crate) fn wait_and_read(
         &self,
         most: usize,
         threshold: usize,
         left: Option<Jiffies>,
         mut out: impl FnMut(&CqEntry),
-    ) -> CqRead {
+    ) -> Result<usize, Errno> {
         // A queue never holds more entries than places.
         let threshold = threshold.clamp(1, self.size);
         let first = self.state.with(|state| {
             state.waits.waiting += 1;
-            let end = self.wait(state, threshold, left);
+            let interrupted = self.wait(state, threshold, left);
             state.waits.waiting -= 1;
-            if end == Some(End::Interrupted) && state.ring.len() == 0 {
-                return CqRead::Interrupted;
+            match interrupted && state.ring.len() == 0 {
+                true => Err(Errno::EINTR),
+                false => self.begin(state, most, &mut out),
             }
-            self.begin(state, most, &mut out)
         });
-        self.go_on(first, most, out)
+        Ok(self.go_on(first?, most, out))
     }
 
     /// Removes the first entry if it is a failure, and returns it. Any context.
@@ -319,30 +307,32 @@ impl CqCore {
     }
 
     /// Reads the first batch, and arms the handler if the queue is empty.
-    fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&CqEntry)) -> CqRead {
+    fn begin(
+        &self,
+        state: &mut State,
+        most: usize,
+        out: impl FnMut(&CqEntry),
+    ) -> Result<usize, Errno> {
         match self.batch(state, most, out) {
             0 if state.ring.len() == 0 => {
                 state.calls.found_empty();
-                CqRead::Empty
+                Err(Errno::EAGAIN)
             }
-            0 => CqRead::Failure,
-            some => CqRead::Done(some),
+            0 => Err(Errno::EAVAIL),
+            some => Ok(some),
         }
     }
 
-    /// Reads the remaining batches, up to `most`.
-    fn go_on(&self, first: CqRead, most: usize, mut out: impl FnMut(&CqEntry)) -> CqRead {
-        let CqRead::Done(mut all) = first else {
-            return first;
-        };
-        let mut last = all;
+    /// Reads the batches after the `first` completions, up to `most`. Returns the number of all.
+    fn go_on(&self, first: usize, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
+        let (mut all, mut last) = (first, first);
         while last == BATCH && all < most {
             last = self
                 .state
                 .with(|state| self.batch(state, most - all, &mut out));
             all += last;
         }
-        CqRead::Done(all)
+        all
     }
 
     fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
@@ -358,37 +348,26 @@ impl CqCore {
         read
     }
 
-    /// Sleeps until `threshold` entries or a failure are available. Returns the reason if the wait ends before.
+    /// Sleeps until `threshold` entries or a failure are available, the timeout has expired, or `kfi_cq_signal()` ends the
+    /// wait. Returns whether a signal of the thread has ended it before.
     fn wait(
         &self,
         state: &mut IrqGuard<'_, State>,
         threshold: usize,
         mut left: Option<Jiffies>,
-    ) -> Option<End> {
-        let mut end = None;
+    ) -> bool {
+        let mut interrupted = false;
         let mut seen = None;
         while state.ring.len() < threshold && !state.ring.has_failure() {
-            if end.is_some() {
-                return end;
+            if interrupted {
+                return true;
             }
             if left == Some(0) || state.waits.is_signalled(&mut seen) {
-                return Some(End::Enough);
+                return false;
             }
             state.waits.wake_at(threshold);
-            let Some(jiffies) = left else {
-                let interrupted = self.readable.wait_interruptible(state);
-                end = interrupted.then_some(End::Interrupted);
-                continue;
-            };
-            left = match self.readable.wait_interruptible_timeout(state, jiffies) {
-                CondVarTimeoutResult::Timeout => Some(0),
-                CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
-                CondVarTimeoutResult::Signal { jiffies } => {
-                    end = Some(End::Interrupted);
-                    Some(jiffies)
-                }
-            };
+            interrupted = irqlock::wait(&self.readable, state, &mut left);
         }
-        None
+        false
     }
 }

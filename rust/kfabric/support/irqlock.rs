@@ -17,8 +17,11 @@ use kernel::{
             Guard,
             Lock, //
         },
+        CondVar,
+        CondVarTimeoutResult,
         LockClassKey, //
-    }, //
+    },
+    time::Jiffies, //
 };
 
 /// A spinlock; interrupts are off on this CPU while it is held.
@@ -65,6 +68,25 @@ impl<T> IrqLock<T> {
     pub fn try_with<R>(&self, f: impl for<'g> FnOnce(&mut IrqGuard<'g, T>) -> R) -> Option<R> {
         self.lock.try_lock().map(|mut guard| f(&mut guard))
     }
+}
+
+/// Sleeps until a notification, a signal, the end of the timeout, or a spurious wakeup. Returns whether the thread has
+/// a signal, and sets `left` to the remaining time. Without a timeout, `left` is `None`.
+pub(crate) fn wait<T>(
+    condvar: &CondVar,
+    guard: &mut IrqGuard<'_, T>,
+    left: &mut Option<Jiffies>,
+) -> bool {
+    let Some(jiffies) = *left else {
+        return condvar.wait_interruptible(guard);
+    };
+    let (signal, rest) = match condvar.wait_interruptible_timeout(guard, jiffies) {
+        CondVarTimeoutResult::Timeout => (false, 0),
+        CondVarTimeoutResult::Woken { jiffies } => (false, jiffies),
+        CondVarTimeoutResult::Signal { jiffies } => (true, jiffies),
+    };
+    *left = Some(rest);
+    signal
 }
 
 /// The backend that makes a spinlock of the kernel crate's `Lock`. It is private: only [`IrqLock`]

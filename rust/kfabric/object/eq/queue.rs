@@ -16,12 +16,12 @@ use crate::object::{
     },
     info::InfoChain,
     prelude::*,
-    queues::Handler, //
+    queues::{
+        Handler,
+        ReadResult, //
+    }, //
 };
-use kernel::{
-    bindings,
-    sync::CondVarTimeoutResult, //
-};
+use kernel::bindings;
 
 /// The position of an event that the core may remove before it is read.
 #[derive(Clone, Copy, Debug)]
@@ -231,87 +231,52 @@ impl EqState {
     }
 }
 
-/// The result of reading an event, which is converted to an `R`.
-pub(super) enum EqRead<R> {
-    /// The queue is empty.
-    Empty,
-    /// An event.
-    Event(R),
-    /// The reader must read an error event first.
-    Failure,
-    /// Events were lost here.
-    Lost,
-    /// The queue is empty, and a signal has ended the wait.
-    Signal,
-}
-
 impl Queue {
-    /// Passes the next event to `out`. Removes the event if `out` succeeds and `peek` is false. Any context.
+    /// Passes the next event to `out`, which returns its length. Removes the event if `out` succeeds and `peek` is
+    /// false. The other results are `EAGAIN` if the queue is empty, `EAVAIL` if the reader must read an error event
+    /// first, and `EOVERRUN` if events were lost here. Any context.
     ///
     /// # Errors
     ///
     /// - The errors of `out`.
-    pub(super) fn read<R>(
+    pub(super) fn read(
         &self,
         peek: bool,
-        out: impl FnOnce(&EqEvent) -> Result<R, Refusal>,
-    ) -> Result<EqRead<R>, Refusal> {
+        out: impl FnOnce(&EqEvent) -> Result<usize, Refusal>,
+    ) -> Result<ReadResult, Refusal> {
         self.state.with(|state| {
             let read = state.read(peek, out);
-            if matches!(read, Ok(EqRead::Empty)) {
+            if matches!(read, Ok(Err(Errno::EAGAIN))) {
                 state.found_empty();
             }
             read
         })
     }
 
-    /// Waits for an event and [reads](Self::read) it. `left` is the timeout, if there is one. Sleeps.
-    pub(super) fn wait_and_read<R>(
+    /// Waits for an event and [reads](Self::read) it. `left` is the timeout, if there is one. The result is `EINTR` if
+    /// the queue is empty and a signal has ended the wait. Sleeps.
+    pub(super) fn wait_and_read(
         &self,
-        peek: bool,
-        left: Option<Jiffies>,
-        out: impl FnMut(&EqEvent) -> Result<R, Refusal>,
-    ) -> Result<EqRead<R>, Refusal> {
-        self.state
-            .with(|state| self.wait_and_read_locked(state, peek, left, out))
-    }
-
-    fn wait_and_read_locked<R>(
-        &self,
-        state: &mut IrqGuard<'_, EqState>,
         peek: bool,
         mut left: Option<Jiffies>,
-        mut out: impl FnMut(&EqEvent) -> Result<R, Refusal>,
-    ) -> Result<EqRead<R>, Refusal> {
-        let mut signal = false;
-        loop {
-            match state.read(peek, &mut out)? {
-                EqRead::Empty if left == Some(0) => {
-                    state.found_empty();
-                    return Ok(EqRead::Empty);
-                }
-                EqRead::Empty => (),
-                read => return Ok(read),
-            }
-            if signal {
-                return Ok(EqRead::Signal);
-            }
-            match left {
-                None => signal = self.readable.wait_interruptible(state),
-                Some(jiffies) => {
-                    let readable = &self.readable;
-                    left = match readable.wait_interruptible_timeout(state, jiffies) {
-                        CondVarTimeoutResult::Timeout => Some(0),
-                        CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
-                        CondVarTimeoutResult::Signal { jiffies } => {
-                            signal = true;
-                            // 0 would mean a timeout.
-                            Some(jiffies.max(1))
-                        }
+        mut out: impl FnMut(&EqEvent) -> Result<usize, Refusal>,
+    ) -> Result<ReadResult, Refusal> {
+        self.state.with(|state| {
+            let mut signal = false;
+            loop {
+                match state.read(peek, &mut out)? {
+                    Err(Errno::EAGAIN) if signal => return Ok(Err(Errno::EINTR)),
+                    Err(Errno::EAGAIN) if left == Some(0) => {
+                        state.found_empty();
+                        return Ok(Err(Errno::EAGAIN));
                     }
+                    Err(Errno::EAGAIN) => {
+                        signal = irqlock::wait(&self.readable, state, &mut left);
+                    }
+                    read => return Ok(read),
                 }
             }
-        }
+        })
     }
 
     /// Returns the next error event, and removes it unless `peek` is true. Any context.
@@ -336,18 +301,18 @@ impl Queue {
 
 impl EqState {
     /// Reads an event as [`Queue::read`] does, but doesn't arm the handler.
-    fn read<R>(
+    fn read(
         &mut self,
         peek: bool,
-        out: impl FnOnce(&EqEvent) -> Result<R, Refusal>,
-    ) -> Result<EqRead<R>, Refusal> {
+        out: impl FnOnce(&EqEvent) -> Result<usize, Refusal>,
+    ) -> Result<ReadResult, Refusal> {
         if !self.failures.is_empty() {
-            return Ok(EqRead::Failure);
+            return Ok(Err(Errno::EAVAIL));
         }
         let read = match self.events.first() {
-            First::Nothing => return Ok(EqRead::Empty),
-            First::Lost => EqRead::Lost,
-            First::Entry(event) => EqRead::Event(out(event)?),
+            First::Nothing => return Ok(Err(Errno::EAGAIN)),
+            First::Lost => Err(Errno::EOVERRUN),
+            First::Entry(event) => Ok(out(event)?),
         };
         if !peek {
             if let Some(event) = self.events.advance() {

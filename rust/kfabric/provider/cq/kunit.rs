@@ -66,26 +66,28 @@ fn vec(numbers: &[usize]) -> Result<KVec<usize>> {
 }
 
 /// Returns the numbers of the completions that `read` passes on, or its result if there are none.
-fn numbers(read: impl FnOnce(&mut dyn FnMut(&CqEntry)) -> CqRead) -> Result<KVec<usize>, CqRead> {
+fn numbers(
+    read: impl FnOnce(&mut dyn FnMut(&CqEntry)) -> Result<usize, Errno>,
+) -> Result<KVec<usize>, Errno> {
     const MANY: usize = 1000;
-    let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| CqRead::Empty)?;
+    let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| Errno::EAGAIN)?;
     // Under the lock, where nothing can be allocated.
     let read = read(&mut |done| {
         all.push_reserved(number(done.context));
     });
-    match read {
-        CqRead::Done(count) if count == all.len() => Ok(all),
-        read => Err(read),
+    match read? {
+        count if count == all.len() => Ok(all),
+        _ => Err(Errno::EIO),
     }
 }
 
 /// Reads at most `most` completions.
-fn read(queue: &CqCore, most: usize) -> Result<KVec<usize>, CqRead> {
+fn read(queue: &CqCore, most: usize) -> Result<KVec<usize>, Errno> {
     numbers(|out| queue.read(most, out))
 }
 
 /// Waits for at least `threshold` completions.
-fn wait(queue: &CqCore, at_least: usize, left: Option<Jiffies>) -> Result<KVec<usize>, CqRead> {
+fn wait(queue: &CqCore, at_least: usize, left: Option<Jiffies>) -> Result<KVec<usize>, Errno> {
     numbers(|out| queue.wait_and_read(9, at_least, left, out))
 }
 
@@ -150,7 +152,7 @@ impl Probe {
             probe: self.clone(),
             script: KBox::new(script, GFP_KERNEL)?,
         };
-        let handler: KBox<dyn Notify> = KBox::new(calls, GFP_KERNEL)?;
+        let handler: KBox<Notify> = KBox::new(move || calls.notify(), GFP_KERNEL)?;
         let queue = CqCore::new(size, None, Some(handler))?;
         *self.queue.lock() = Some(queue.clone());
         Ok(queue)
@@ -163,7 +165,7 @@ impl Probe {
     }
 }
 
-impl Notify for Calls {
+impl Calls {
     fn notify(&self) {
         let probe = &self.probe;
         let call = probe.calls.fetch_add(1, Relaxed) + 1;
@@ -193,11 +195,11 @@ mod tests {
             // A failure is where it came.
             assert!(queue.read_failure().is_none());
             assert_eq!(read(&queue, 9), Ok(vec(&[start])?));
-            assert_eq!(read(&queue, 9), Err(CqRead::Failure));
+            assert_eq!(read(&queue, 9), Err(Errno::EAVAIL));
             assert_eq!(queue.read_failure(), Some(failure(start + 1)));
             assert!(queue.read_failure().is_none());
             assert_eq!(read(&queue, 9), Ok(vec(&[start + 2])?));
-            assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+            assert_eq!(read(&queue, 9), Err(Errno::EAGAIN));
         }
         Ok(())
     }
@@ -274,7 +276,7 @@ mod tests {
         queue.close();
         first.ok_or(EINVAL)?.complete(done(1));
         second.ok_or(EINVAL)?.fail(failure(2));
-        assert_eq!(read(&queue, 1), Err(CqRead::Empty));
+        assert_eq!(read(&queue, 1), Err(Errno::EAGAIN));
         assert!(queue.read_failure().is_none());
         assert_eq!((calls.calls(), queue.taken.load(Relaxed)), (0, 0));
         calls.end();
@@ -285,8 +287,8 @@ mod tests {
     fn a_wait_ends_with_enough_or_in_time() -> Result {
         let queue = CqCore::new(4, None, None)?;
         let soon = Some(msecs_to_jiffies(2));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
-        assert_eq!(wait(&queue, 1, soon), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(Errno::EAGAIN));
+        assert_eq!(wait(&queue, 1, soon), Err(Errno::EAGAIN));
         complete(&queue, 1)?;
         complete(&queue, 2)?;
         // Fewer than were wanted are better than none, when the time is over.
@@ -299,7 +301,7 @@ mod tests {
         complete(&queue, 1)?;
         fail(&queue, 2)?;
         assert_eq!(wait(&queue, 4, None), Ok(vec(&[1])?));
-        assert_eq!(wait(&queue, 4, None), Err(CqRead::Failure));
+        assert_eq!(wait(&queue, 4, None), Err(Errno::EAVAIL));
         assert_eq!(queue.read_failure(), Some(failure(2)));
         // No more can be wanted than there can be.
         for n in 0..4 {
@@ -318,13 +320,13 @@ mod tests {
         // A read without a wait doesn't take the signal.
         complete(&queue, 1)?;
         assert_eq!(wait(&queue, 1, None), Ok(vec(&[1])?));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(Errno::EAGAIN));
         complete(&queue, 2)?;
         assert_eq!(wait(&queue, 2, None), Ok(vec(&[2])?));
         // It was one.
-        assert_eq!(wait(&queue, 1, Some(1)), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, Some(1)), Err(Errno::EAGAIN));
         queue.signal();
-        assert_eq!(wait(&queue, 1, None), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, None), Err(Errno::EAGAIN));
         Ok(())
     }
 
@@ -392,8 +394,8 @@ mod tests {
             };
             let long = Some(msecs_to_jiffies(60_000));
             match queue.wait_and_read(9, wanted, long, |done| come(done.context, false)) {
-                CqRead::Done(_) => (),
-                CqRead::Failure => {
+                Ok(_) => (),
+                Err(Errno::EAVAIL) => {
                     let failure = queue.read_failure().ok_or(EINVAL)?;
                     come(failure.done.context, true);
                 }
@@ -421,7 +423,7 @@ mod tests_of_handler {
         assert_eq!(probe.calls(), 1);
         fail(&queue, 2)?;
         assert_eq!(read(&queue, 9), Ok(vec(&[1])?));
-        assert_eq!(read(&queue, 9), Err(CqRead::Failure));
+        assert_eq!(read(&queue, 9), Err(Errno::EAVAIL));
         complete(&queue, 3)?;
         assert_eq!(queue.read_failure(), Some(failure(2)));
         assert_eq!(read(&queue, 9), Ok(vec(&[3])?));
@@ -431,16 +433,16 @@ mod tests_of_handler {
         assert_eq!(read(&queue, 9), Ok(vec(&[4])?));
         assert_eq!(probe.calls(), 1);
 
-        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        assert_eq!(read(&queue, 9), Err(Errno::EAGAIN));
         fail(&queue, 5)?;
         assert_eq!(probe.calls(), 2);
         assert_eq!(queue.read_failure(), Some(failure(5)));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(Errno::EAGAIN));
         complete(&queue, 6)?;
         assert_eq!(probe.calls(), 3);
         // Nor does a place say anything that has nothing to say.
         assert_eq!(read(&queue, 9), Ok(vec(&[6])?));
-        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        assert_eq!(read(&queue, 9), Err(Errno::EAGAIN));
         drop(queue.reserve());
         assert_eq!(probe.calls(), 3);
         queue.close();
@@ -452,8 +454,8 @@ mod tests_of_handler {
     fn what_it_completes_itself_calls_it_afterwards() -> Result {
         let probe = Probe::new()?;
         let queue = probe.queue_with(9, |queue, call| {
-            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
-            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| Errno::EAGAIN));
+            assert_eq!(read(queue, 9), Err(Errno::EAGAIN));
             if call < 100 {
                 assert!(complete(queue, call + 1).is_ok());
             }
@@ -462,7 +464,7 @@ mod tests_of_handler {
         complete(&queue, 1)?;
         assert_eq!((probe.calls(), probe.most_inside()), (100, 1));
         assert!(!queue.in_handler());
-        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
+        assert_eq!(read(&queue, 9), Err(Errno::EAGAIN));
         queue.close();
         probe.end();
         Ok(())
@@ -472,11 +474,11 @@ mod tests_of_handler {
     fn what_was_read_meanwhile_calls_nobody() -> Result {
         let probe = Probe::new()?;
         let queue = probe.queue_with(9, |queue, call| {
-            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
-            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| Errno::EAGAIN));
+            assert_eq!(read(queue, 9), Err(Errno::EAGAIN));
             assert!(complete(queue, 9).is_ok());
-            assert_eq!(read(queue, 9), vec(&[9]).map_err(|_| CqRead::Empty));
-            assert_eq!(read(queue, 9), Err(CqRead::Empty));
+            assert_eq!(read(queue, 9), vec(&[9]).map_err(|_| Errno::EAGAIN));
+            assert_eq!(read(queue, 9), Err(Errno::EAGAIN));
         })?;
         complete(&queue, 1)?;
         assert_eq!(probe.calls(), 1);
@@ -507,7 +509,7 @@ mod tests_of_handler {
         // Called by a thread, which may sleep.
         let queue = probe.queue_with(9, move |queue, _| {
             let read = (read(queue, 9).is_ok(), read(queue, 9));
-            if queue.in_handler() && read == (true, Err(CqRead::Empty)) {
+            if queue.in_handler() && read == (true, Err(Errno::EAGAIN)) {
                 told.store(BEGUN, Release);
                 comes(|| told.load(Acquire) == GO);
             }
@@ -546,8 +548,8 @@ mod tests_of_handler {
         let sum = all.clone();
         let queue = probe.queue_with(50, move |queue, _| loop {
             match queue.read(7, |_| _ = sum.fetch_add(1, Relaxed)) {
-                CqRead::Done(_) => (),
-                CqRead::Failure => {
+                Ok(_) => (),
+                Err(Errno::EAVAIL) => {
                     sum.fetch_add(queue.read_failure().iter().count(), Relaxed);
                 }
                 _ => break,

@@ -9,11 +9,8 @@
 use super::ring::CqRing;
 use kernel::task::Task;
 
-/// The handler of a queue that becomes readable.
-pub(crate) trait Notify: Send + Sync {
-    /// Notifies the owner, who must not sleep. Any context. The caller holds no lock of the queue.
-    fn notify(&self);
-}
+/// The handler of a queue that becomes readable. It must not sleep. Any context; the caller holds no lock of the queue.
+pub(crate) type Notify = dyn Fn() + Send + Sync;
 
 /// The state of the handler.
 pub(super) struct Calls {
