@@ -101,6 +101,22 @@ impl Other<'_> {
     }
 }
 
+/// Keeps the binding of an object for one purpose. Process context.
+///
+/// # Errors
+///
+/// - `EINVAL`: there is one.
+pub(super) fn keep<T>(place: &SetOnce<T>, bound: T) -> Result<(), Refusal> {
+    match place.populate(bound) {
+        true => Ok(()),
+        false => Err(TWICE),
+    }
+}
+
+/// The refusal of a second binding for one purpose.
+pub(super) const TWICE: Refusal =
+    Refusal::new(Errno::EINVAL, c"something is bound for that already");
+
 /// Binds an object to another: the `bind` slot. May sleep.
 ///
 /// # Safety

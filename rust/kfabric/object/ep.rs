@@ -145,11 +145,6 @@ const READ: u64 = widen_u32(c::KFI_READ);
 const WRITE: u64 = widen_u32(c::KFI_WRITE);
 const SELECTIVE: u64 = c::KFI_SELECTIVE_COMPLETION;
 
-/// Returns the refusal of a second binding for one purpose.
-fn twice() -> Refusal {
-    Refusal::new(Errno::EINVAL, c"something is bound for that already")
-}
-
 /// Fills each place whose flag is set with a binding of `bind`, or none if one of them is filled.
 fn set_all<T>(
     places: &[(&SetOnce<T>, u64)],
@@ -158,12 +153,10 @@ fn set_all<T>(
 ) -> Result<(), Refusal> {
     let wanted = || places.iter().filter(|(_, flag)| flags & flag != 0);
     if wanted().any(|(place, _)| place.as_ref().is_some()) {
-        return Err(twice());
+        return Err(TWICE);
     }
     for (place, _) in wanted() {
-        if !place.populate(bind()?) {
-            return Err(twice());
-        }
+        keep(place, bind()?)?;
     }
     Ok(())
 }
@@ -179,11 +172,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
     let bound = &msg.bound;
     let domain = ep.parent();
     if let Ok(eq) = other.object::<EqBody>() {
-        let eq = other.bind(domain.parent(), eq, 0)?;
-        return match bound.eq.populate(eq) {
-            true => Ok(()),
-            false => Err(twice()),
-        };
+        return keep(&bound.eq, other.bind(domain.parent(), eq, 0)?);
     }
     if let Ok(cq) = other.object::<CqBody>() {
         let flags = other.flags_of(TRANSMIT | RECV, SELECTIVE)?;
@@ -202,13 +191,10 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         }
         let srx = other.bind(domain, srx, 0)?;
         if bound.srx.as_ref().is_some() {
-            return Err(twice());
+            return Err(TWICE);
         }
         msg.imp.share(&*srx.get().imp)?;
-        return match bound.srx.populate(srx) {
-            true => Ok(()),
-            false => Err(twice()),
-        };
+        return keep(&bound.srx, srx);
     }
     if let Ok(counter) = other.object::<CounterBody>() {
         let flags = other.flags_of(TRANSMIT | RECV | READ | WRITE, 0)?;

@@ -48,6 +48,22 @@ pub(crate) unsafe fn info_ref<'a>(info: *const kfi_info) -> Result<&'a kfi_info,
     }
 }
 
+/// Returns the requested number, or `limit` if the consumer requests 0.
+///
+/// # Errors
+///
+/// - `ENODATA`: the consumer requests more than `limit`.
+pub(super) fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
+    match asked {
+        0 => Ok(limit),
+        asked if asked <= limit => Ok(asked),
+        asked => {
+            let refusal = Refusal::new(Errno::ENODATA, c"more than the domain can do");
+            Err(refusal.value(widen(asked)))
+        }
+    }
+}
+
 impl InfoChain {
     /// Returns an empty list.
     pub(crate) const fn none() -> Self {

@@ -6,17 +6,8 @@ use crate::{
     prelude::*,
     support::num, //
 };
-use core::ops::{
-    Deref,
-    DerefMut, //
-};
-use kernel::{
-    types::Opaque,
-    workqueue::{
-        HasWork,
-        Work, //
-    }, //
-};
+use core::ops::Deref;
+use kernel::types::Opaque;
 
 /// A C structure of an object.
 pub(crate) trait Fid {
@@ -194,25 +185,6 @@ impl<T: Object> Deref for Obj<T> {
 
     fn deref(&self) -> &T {
         &self.body
-    }
-}
-
-impl<T: Object> DerefMut for Obj<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.body
-    }
-}
-
-// SAFETY: Both functions convert by the body, which is a field of the object.
-unsafe impl<T: Object + HasWork<Obj<T>>> HasWork<Self> for Obj<T> {
-    unsafe fn raw_get_work(this: *mut Self) -> *mut Work<Self> {
-        // SAFETY: `this` points to an object.
-        unsafe { T::raw_get_work(&raw mut (*this).body) }
-    }
-
-    unsafe fn work_container_of(work: *mut Work<Self>) -> *mut Self {
-        // SAFETY: `work` is in the body of an object.
-        unsafe { kernel::container_of!(T::work_container_of(work), Self, body) }
     }
 }
 

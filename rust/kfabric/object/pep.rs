@@ -177,13 +177,7 @@ impl Binds for PepBody {
         if pep.is_listening() {
             return Err(listening());
         }
-        match pep.eq.populate(other.bind(pep.parent(), eq, 0)?) {
-            true => Ok(()),
-            false => {
-                let why = c"something is bound for that already";
-                Err(Refusal::new(Errno::EINVAL, why))
-            }
-        }
+        keep(&pep.eq, other.bind(pep.parent(), eq, 0)?)
     }
 }
 

@@ -7,9 +7,11 @@
 pub(super) use super::{
     binding::{
         bind,
+        keep,
         Bindable,
         Binds,
-        Other, //
+        Other,
+        TWICE, //
     },
     children::{
         Child,

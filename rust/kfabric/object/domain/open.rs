@@ -18,7 +18,10 @@ use crate::{
         eq::EqBody,
         ext,
         fabric::FabricObject,
-        info::info_ref,
+        info::{
+            info_ref,
+            within, //
+        },
         instances::{
             self,
             Instance, //
@@ -40,22 +43,6 @@ use crate::{
     provider::DomainRequest,
     support::c_ref, //
 };
-
-/// Returns the requested number, or `limit` if the consumer requests 0.
-///
-/// # Errors
-///
-/// - `ENODATA`: the consumer requests more than `limit`.
-fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
-    match asked {
-        0 => Ok(limit),
-        asked if asked <= limit => Ok(asked),
-        asked => {
-            let refusal = Refusal::new(Errno::ENODATA, c"more than the domain can do");
-            Err(refusal.value(widen(asked)))
-        }
-    }
-}
 
 /// Copies the authorization key of a domain's attributes. May sleep.
 ///

@@ -60,7 +60,7 @@ trait TypedKind {
 
 /// A pointer to one buffer, as C declares it.
 trait BufferPointer {
-    fn kvec(self, len: usize) -> kvec;
+    fn start(self) -> *mut c_void;
 }
 
 /// A type of the entries of a list.
@@ -92,18 +92,43 @@ implement! {
 }
 
 impl BufferPointer for *mut c_void {
-    fn kvec(self, len: usize) -> kvec {
-        kvec {
-            iov_base: self,
-            iov_len: len,
-        }
+    fn start(self) -> *mut c_void {
+        self
     }
 }
 
 impl BufferPointer for *const c_void {
-    fn kvec(self, len: usize) -> kvec {
-        self.cast_mut().kvec(len)
+    fn start(self) -> *mut c_void {
+        self.cast_mut()
     }
+}
+
+/// Posts a transfer of one buffer: its address, its length in bytes, and its descriptor.
+///
+/// # Safety
+///
+/// `ep` is an open object.
+unsafe fn post_buffer<T: TypedKind>(
+    ep: *mut kfid_ep,
+    (buf, len, desc): (impl BufferPointer, usize, *mut c_void),
+    remote: RemoteArg<'_>,
+    flags: CallFlags,
+    data: Option<u64>,
+    context: *mut c_void,
+) -> isize {
+    let kvec = kvec {
+        iov_base: buf.start(),
+        iov_len: len,
+    };
+    let args = Buffers::one(&kvec, &desc).map(|buffers| TransferArgs {
+        buffers,
+        remote,
+        flags,
+        data,
+        context,
+    });
+    // SAFETY: `ep` is an open object.
+    unsafe { post_on(ep, &T::KIND, args) }
 }
 
 /// Defines the slots whose arguments differ in the peer's memory only. `$remote` is that memory, made of
@@ -124,16 +149,9 @@ macro_rules! slots {
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
-            let kvec = buf.kvec(len);
-            let args = Buffers::one(&kvec, &desc).map(|buffers| TransferArgs {
-                buffers,
-                remote: $remote,
-                flags: CallFlags::Default,
-                data: None,
-                context,
-            });
+            let buffer = (buf, len, desc);
             // SAFETY: `ep` is an open object.
-            unsafe { post_on(ep, &T::KIND, args) }
+            unsafe { post_buffer::<T>(ep, buffer, $remote, CallFlags::Default, None, context) }
         }
 
         /// Transfers a list: `recvv`, `sendbv`, `readsgl` and similar slots.
@@ -177,16 +195,9 @@ macro_rules! slots {
             _peer: c::kfi_addr_t,
             $($arg: u64,)*
         ) -> isize {
-            let kvec = buf.kvec(len);
-            let args = Buffers::one(&kvec, &ptr::null_mut()).map(|buffers| TransferArgs {
-                buffers,
-                remote: $remote,
-                flags: CallFlags::Inject,
-                data: None,
-                context: ptr::null_mut(),
-            });
+            let buffer = (buf, len, null_mut());
             // SAFETY: `ep` is an open object.
-            unsafe { post_on(ep, &T::KIND, args) }
+            unsafe { post_buffer::<T>(ep, buffer, $remote, CallFlags::Inject, None, null_mut()) }
         }
 
         /// Transfers one buffer with immediate data: `senddata`, `writedata`.
@@ -204,16 +215,9 @@ macro_rules! slots {
             $($arg: u64,)*
             context: *mut c_void,
         ) -> isize {
-            let kvec = buf.kvec(len);
-            let args = Buffers::one(&kvec, &desc).map(|buffers| TransferArgs {
-                buffers,
-                remote: $remote,
-                flags: CallFlags::Default,
-                data: Some(data),
-                context,
-            });
+            let buffer = (buf, len, desc);
             // SAFETY: `ep` is an open object.
-            unsafe { post_on(ep, &T::KIND, args) }
+            unsafe { post_buffer::<T>(ep, buffer, $remote, CallFlags::Default, Some(data), context) }
         }
 
         /// Transfers one buffer with immediate data, which the caller may reuse after the return:
@@ -230,16 +234,9 @@ macro_rules! slots {
             _peer: c::kfi_addr_t,
             $($arg: u64,)*
         ) -> isize {
-            let kvec = buf.kvec(len);
-            let args = Buffers::one(&kvec, &ptr::null_mut()).map(|buffers| TransferArgs {
-                buffers,
-                remote: $remote,
-                flags: CallFlags::Inject,
-                data: Some(data),
-                context: ptr::null_mut(),
-            });
+            let buffer = (buf, len, null_mut());
             // SAFETY: `ep` is an open object.
-            unsafe { post_on(ep, &T::KIND, args) }
+            unsafe { post_buffer::<T>(ep, buffer, $remote, CallFlags::Inject, Some(data), null_mut()) }
         }
     };
 }

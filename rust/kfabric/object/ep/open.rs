@@ -22,7 +22,10 @@ use crate::{
     object::{
         domain::DomainObject,
         endpoint_mrs::EndpointMrs,
-        info::info_ref,
+        info::{
+            info_ref,
+            within, //
+        },
         mr::close::take_down,
         pep::requests,
         prelude::*, //
@@ -244,22 +247,6 @@ fn msg_attr(limits: &MsgLimits, info: &kfi_info) -> Result<MsgEpAttr, Refusal> {
         // SAFETY: `dest_addr` is null or has `dest_addrlen` bytes.
         peer: unsafe { sockaddr::read_any(info.dest_addr, info.dest_addrlen) }?,
     })
-}
-
-/// Returns the requested number, or `limit` if the consumer requests 0.
-///
-/// # Errors
-///
-/// - `ENODATA`: the consumer requests more than `limit`.
-fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
-    match asked {
-        0 => Ok(limit),
-        asked if asked <= limit => Ok(asked),
-        asked => {
-            let refusal = Refusal::new(Errno::ENODATA, c"more than an endpoint can do");
-            Err(refusal.value(widen(asked)))
-        }
-    }
 }
 
 /// Creates a shared receive context of a domain. May sleep.

@@ -97,12 +97,6 @@ impl SrxBody {
         self.reports.as_ref()
     }
 
-    /// Sets the completion queue of the receives. Returns false if one was bound already. May sleep.
-    pub(super) fn report_to(&self, reports: CqBinding) -> bool {
-        let _alone = self.reporting.lock();
-        self.reports.populate(reports)
-    }
-
     /// Agrees with an endpoint that shares the context on one completion queue for receives. `own` is the
     /// queue of the endpoint. Process context; sleeps for the lock.
     ///
@@ -176,23 +170,20 @@ impl Object for SrxBody {
 impl Binds for SrxBody {
     fn bind(srx: &SrxObject, other: Other<'_>) -> Result<(), Refusal> {
         const RECV: u64 = widen_u32(KFI_RECV);
-        let twice = Refusal::new(Errno::EINVAL, c"something is bound for that already");
         let domain = srx.parent();
-        let bound = if let Ok(cq) = other.object::<CqBody>() {
+        if let Ok(cq) = other.object::<CqBody>() {
             let flags = other.flags_of(RECV, KFI_SELECTIVE_COMPLETION)?;
-            srx.report_to(CqBinding {
+            let reports = CqBinding {
                 cq: other.bind_any(domain, cq)?,
                 selective: flags & KFI_SELECTIVE_COMPLETION != 0,
-            })
+            };
+            let _alone = srx.reporting.lock();
+            keep(&srx.reports, reports)
         } else if let Ok(counter) = other.object::<CounterBody>() {
-            srx.counter.populate(other.bind(domain, counter, RECV)?)
+            keep(&srx.counter, other.bind(domain, counter, RECV)?)
         } else {
             let why = c"neither a completion queue nor a counter";
-            return Err(Refusal::new(Errno::EINVAL, why));
-        };
-        match bound {
-            true => Ok(()),
-            false => Err(twice),
+            Err(Refusal::new(Errno::EINVAL, why))
         }
     }
 }
