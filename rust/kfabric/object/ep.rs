@@ -185,7 +185,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         });
     }
     if let Ok(srx) = other.object::<SrxBody>() {
-        if !msg.shares {
+        if !msg.init.shares {
             let why = c"the endpoint was not opened with KFI_SHARED_CONTEXT";
             return Err(Refusal::new(Errno::EINVAL, why));
         }
@@ -198,7 +198,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
     }
     if let Ok(counter) = other.object::<CounterBody>() {
         let flags = other.flags_of(TRANSMIT | RECV | READ | WRITE, 0)?;
-        if msg.shares && flags & RECV != 0 {
+        if msg.init.shares && flags & RECV != 0 {
             let why = c"receives are counted for the context that the endpoint shares";
             return Err(Refusal::new(Errno::EINVAL, why));
         }

@@ -49,24 +49,10 @@ pub(super) struct Msg {
     pub(super) limits: MsgLimits,
     pub(super) bound: EpBindings,
     pub(super) options: EpOptions,
-    pub(super) op_flags: OpFlags,
-    /// The peer from the info.
-    pub(super) peer: Option<SocketAddr>,
-    /// The endpoint was opened with a connection request.
-    pub(super) answers: bool,
-    /// The endpoint takes its receives from a shared context.
-    pub(super) shares: bool,
-    /// The object that events name.
-    fid: *mut kfid,
-    context: *mut c_void,
+    pub(super) init: MsgEpInit,
 }
 
-// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
-unsafe impl Send for Msg {}
-// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Sync`.
-unsafe impl Sync for Msg {}
-
-/// The values of a new endpoint that the core keeps.
+/// The values of a new endpoint, which are constant.
 pub(super) struct MsgEpInit {
     /// The object that events name.
     pub(super) fid: *mut kfid,
@@ -76,11 +62,16 @@ pub(super) struct MsgEpInit {
     pub(super) op_flags: OpFlags,
     /// The peer from the info.
     pub(super) peer: Option<SocketAddr>,
-    /// The endpoint is opened with a connection request.
+    /// The endpoint was opened with a connection request.
     pub(super) answers: bool,
     /// The endpoint takes its receives from a shared context.
     pub(super) shares: bool,
 }
+
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
+unsafe impl Send for MsgEpInit {}
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Sync`.
+unsafe impl Sync for MsgEpInit {}
 
 impl Msg {
     /// Creates an endpoint without bindings. May sleep.
@@ -89,7 +80,7 @@ impl Msg {
         events: Arc<ConnEvents>,
         ties: Arc<EndpointMrs>,
         limits: MsgLimits,
-        known: MsgEpInit,
+        init: MsgEpInit,
     ) -> Result<Self, Refusal> {
         let preparing = KBox::pin_init(new_mutex!((), "kfi_ep"), GFP_KERNEL);
         Ok(Self {
@@ -101,12 +92,7 @@ impl Msg {
             limits,
             bound: EpBindings::new(),
             options: EpOptions::new(),
-            op_flags: known.op_flags,
-            peer: known.peer,
-            answers: known.answers,
-            shares: known.shares,
-            fid: known.fid,
-            context: known.context,
+            init,
         })
     }
 
@@ -142,11 +128,11 @@ impl Msg {
         let eq = self.bound.eq.as_ref().filter(|eq| eq.is_open());
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
         let (transmit, receive) = (self.bound.transmit.as_ref(), self.bound.receive.as_ref());
-        if transmit.is_none() || receive.is_none() && !self.shares {
+        if transmit.is_none() || receive.is_none() && !self.init.shares {
             let why = c"no completion queue is bound for one of the directions";
             return Err(Refusal::new(Errno::ENOCQ, why));
         }
-        if self.shares {
+        if self.init.shares {
             let none = Refusal::new(Errno::EINVAL, c"no shared receive context is bound");
             self.bound.srx.as_ref().ok_or(none)?.get().agree(receive)?;
         }
@@ -156,7 +142,7 @@ impl Msg {
         let told = Connection {
             phase: self.phase.clone(),
             ties: self.ties.clone(),
-            writer: eq.writer(self.fid, self.context),
+            writer: eq.writer(self.init.fid, self.init.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
         self.imp.enable()?;
@@ -227,7 +213,7 @@ impl Msg {
     pub(super) fn close(&self) {
         self.end();
         if let Some(eq) = self.bound.eq.as_ref() {
-            eq.forget_all(self.fid);
+            eq.forget_all(self.init.fid);
         }
     }
 
@@ -312,11 +298,7 @@ impl EpBindings {
 }
 
 /// The options of an endpoint.
-pub(super) struct EpOptions {
-    connect: Atomic<u32>,
-    stall: Atomic<u32>,
-    rnr_delay: Atomic<u32>,
-}
+pub(super) struct EpOptions([Atomic<u32>; 3]);
 
 impl EpOptions {
     /// Creates the options with their default values.
@@ -326,19 +308,16 @@ impl EpOptions {
             stall,
             rnr_delay,
         } = Bounds::default();
-        Self {
-            connect: Atomic::new(connect),
-            stall: Atomic::new(stall),
-            rnr_delay: Atomic::new(rnr_delay),
-        }
+        Self([connect, stall, rnr_delay].map(Atomic::new))
     }
 
     /// Returns the options that apply to a connection.
     pub(super) fn bounds(&self) -> Bounds {
+        let [connect, stall, rnr_delay] = self.0.each_ref().map(|option| option.load(Relaxed));
         Bounds {
-            connect: self.connect.load(Relaxed),
-            stall: self.stall.load(Relaxed),
-            rnr_delay: self.rnr_delay.load(Relaxed),
+            connect,
+            stall,
+            rnr_delay,
         }
     }
 
@@ -346,10 +325,11 @@ impl EpOptions {
     pub(super) fn find(&self, name: u32) -> Option<(&Atomic<u32>, core::ops::RangeInclusive<u32>)> {
         // Milliseconds that fit into jiffies at every HZ.
         const MS_MAX: u32 = 1_000_000_000;
+        let [connect, stall, rnr_delay] = &self.0;
         match name {
-            c::KFI_OPT_CONNECT_TIMEOUT => Some((&self.connect, 1..=MS_MAX)),
-            c::KFI_OPT_STALL_TIMEOUT => Some((&self.stall, 0..=MS_MAX)),
-            c::KFI_OPT_RNR_DELAY => Some((&self.rnr_delay, 1..=655_360)),
+            c::KFI_OPT_CONNECT_TIMEOUT => Some((connect, 1..=MS_MAX)),
+            c::KFI_OPT_STALL_TIMEOUT => Some((stall, 0..=MS_MAX)),
+            c::KFI_OPT_RNR_DELAY => Some((rnr_delay, 1..=655_360)),
             _ => None,
         }
     }

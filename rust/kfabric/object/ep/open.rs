@@ -62,7 +62,7 @@ fn make_msg(
         answers: requests::take(info.handle)?,
         events: events.clone(),
     })?;
-    let known = MsgEpInit {
+    let init = MsgEpInit {
         fid: ep.cast(),
         context,
         op_flags: attr.op_flags,
@@ -70,7 +70,7 @@ fn make_msg(
         peer: attr.peer,
         answers: !info.handle.is_null(),
     };
-    Msg::new(imp, events, ties.clone(), *limits, known)
+    Msg::new(imp, events, ties.clone(), *limits, init)
 }
 
 /// Creates an endpoint of a domain, which is going to be at `ep`. May sleep.

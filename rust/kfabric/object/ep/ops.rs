@@ -320,14 +320,14 @@ unsafe extern "C" fn connect(
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let msg = endpoint.transferring()?;
-            if msg.answers {
+            if msg.init.answers {
                 let why = c"the endpoint was made to answer a request";
                 return Err(Refusal::new(Errno::EOPBADSTATE, why));
             }
             let peer = match addr.is_null() {
                 true => {
                     let none = Refusal::new(Errno::EINVAL, c"no address of the peer");
-                    msg.peer.ok_or(none)?
+                    msg.init.peer.ok_or(none)?
                 }
                 false => sockaddr::read(addr, None)?,
             };

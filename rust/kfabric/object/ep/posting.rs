@@ -115,7 +115,7 @@ impl<'a> Target<'a> {
             }
             Queue::Endpoint(msg) => msg,
         };
-        if receives && msg.shares {
+        if receives && msg.init.shares {
             let why = c"receives are posted on the context that the endpoint shares";
             return Err(Refusal::new(Errno::EOPNOTSUPP, why));
         }
@@ -132,8 +132,8 @@ impl<'a> Target<'a> {
             TransferKind::Write | TransferKind::Atomic { .. } => write,
         };
         let (default_flags, cq) = match receives {
-            true => (msg.op_flags.receive, &msg.bound.receive),
-            false => (msg.op_flags.transmit, &msg.bound.transmit),
+            true => (msg.init.op_flags.receive, &msg.bound.receive),
+            false => (msg.init.op_flags.transmit, &msg.bound.transmit),
         };
         Ok(Settings {
             default_flags,

@@ -132,14 +132,6 @@ pub(crate) unsafe fn register(
     Ok(())
 }
 
-/// A request of a group, after its first half.
-enum Prepared<'a> {
-    /// The provider has prepared it.
-    Batched(PreallocatedMr<'a>),
-    /// This call does not enable it.
-    Created(NewMr),
-}
-
 /// Registers a group: those that are registered go to `done`, for which there is room. After an error nothing was
 /// registered. Sleeps until the device is done.
 fn register_group(
@@ -162,40 +154,35 @@ fn register_group(
         answers,
         |request, context| {
             if let Some(later) = EnableConditions::of(domain, request) {
-                return NewMr::create(domain, request, context, later).map(Prepared::Created);
+                return NewMr::create(domain, request, context, later).map(Err);
             }
             let prepare = || batch.prepare(request);
             let (preallocated, ()) = preallocate(domain, request, context, None, prepare)?;
-            Ok(Prepared::Batched(preallocated))
+            Ok(Ok(preallocated))
         },
-        |index, prepared| all.push_reserved((index, prepared)),
+        |index, prepared| match prepared {
+            Ok(preallocated) => all.push_reserved((index, preallocated)),
+            // This call does not enable it.
+            Err(created) => done.push_reserved((index, created)),
+        },
     );
     let mut all = all.into_iter();
-    batch.register(&mut |registered| {
-        for (index, prepared) in all.by_ref() {
-            match prepared {
-                Prepared::Created(opened) => done.push_reserved((index, opened)),
-                Prepared::Batched(preallocated) => {
-                    return match registered {
-                        Ok((mr, keys)) => {
-                            let opened = NewMr::registered(preallocated, mr, &keys);
-                            done.push_reserved((index, opened));
-                        }
-                        Err(refusal) => refuse(answers, index, preallocated, refusal),
-                    };
-                }
+    let mut end = |registered| {
+        let Some((index, preallocated)) = all.next() else {
+            return false;
+        };
+        match registered {
+            Ok((mr, keys)) => {
+                let opened = NewMr::registered(preallocated, mr, &keys);
+                done.push_reserved((index, opened));
             }
+            Err(refusal) => refuse(answers, index, preallocated, refusal),
         }
-    });
-    for (index, prepared) in all {
-        match prepared {
-            Prepared::Created(opened) => done.push_reserved((index, opened)),
-            Prepared::Batched(preallocated) => {
-                let not_done = Refusal::new(Errno::EIO, c"the provider has not registered it");
-                refuse(answers, index, preallocated, not_done);
-            }
-        }
-    }
+        true
+    };
+    batch.register(&mut |registered| _ = end(registered));
+    let not_done = Refusal::new(Errno::EIO, c"the provider has not registered it");
+    while end(Err(not_done)) {}
     Ok(())
 }
 

@@ -88,8 +88,11 @@ impl MrParts {
 
     /// Returns the parts to the domain's reserve, if they came from there, or frees them. May sleep, but not after
     /// [`MrOps::close_now`](crate::provider::MrOps::close_now).
-    fn put_back(self, domain: &DomainObject) {
+    fn put_back(mut self, domain: &DomainObject) {
         if let (true, Some(reserve)) = (self.reserved, of(domain)) {
+            if let Some(rare) = &mut self.rare {
+                rare.as_mut().clear();
+            }
             domain.imp.use_reserve(false);
             reserve.put(self);
         }
@@ -101,16 +104,10 @@ impl MrParts {
         if !reserved {
             return drop(object);
         }
-        let (memory, mut rare) = match object.take_apart() {
-            Some((memory, rare)) => (Some(memory), rare),
-            None => (None, None),
-        };
-        if let Some(rare) = &mut rare {
-            rare.as_mut().clear();
-        }
+        let (memory, rare) = object.take_apart().unzip();
         let parts = Self {
             memory,
-            rare,
+            rare: rare.flatten(),
             reserved,
         };
         parts.put_back(domain);
@@ -204,8 +201,8 @@ fn of(domain: &DomainObject) -> Option<&Reserve> {
 pub(super) struct PreallocatedMr<'a> {
     domain: &'a DomainObject,
     memory: Memory,
-    rare: Option<Pin<MrExtBox<MrExt>>>,
-    reserved: bool,
+    /// The other parts.
+    parts: MrParts,
     told: bool,
     local: DescEntry,
     context: *mut c_void,
@@ -259,8 +256,7 @@ pub(super) fn preallocate<'a, T>(
     let preallocated = PreallocatedMr {
         domain,
         memory,
-        rare: parts.rare,
-        reserved: parts.reserved,
+        parts,
         told: later.is_some_and(|later| later.told),
         local: DescEntry::new(start, request.shape.bytes(), request.access),
         context,
@@ -273,18 +269,9 @@ impl PreallocatedMr<'_> {
     /// Returns the parts to their source: the region could not be registered. May sleep.
     pub(super) fn undo(mut self) {
         // The memory is the consumer's again.
-        drop(MrExt::lease(&mut self.rare, None));
-        if self.reserved {
-            if let Some(rare) = &mut self.rare {
-                rare.as_mut().clear();
-            }
-        }
-        let parts = MrParts {
-            memory: Some(self.memory),
-            rare: self.rare,
-            reserved: self.reserved,
-        };
-        parts.put_back(self.domain);
+        drop(MrExt::lease(&mut self.parts.rare, None));
+        self.parts.memory = Some(self.memory);
+        self.parts.put_back(self.domain);
     }
 
     /// Makes the object of a region. Peers reach the region by `keys`; without keys it is disabled. Any context.
@@ -298,11 +285,11 @@ impl PreallocatedMr<'_> {
         let inner = Inner {
             state,
             mr: Some(mr),
-            rare: self.rare,
+            rare: self.parts.rare,
             held: false,
             awaited: false,
             told: self.told,
-            reserved: self.reserved,
+            reserved: self.parts.reserved,
         };
         let local = self.local;
         let body = pin_init!(MrBody {
