@@ -33,15 +33,9 @@ pub(crate) type CounterObject = Obj<CounterBody>;
 
 /// The core's part of a counter.
 pub(crate) struct CounterBody {
-    counter: Arc<CntrCore>,
+    /// Regions and endpoints keep it, too. It ignores changes after the close.
+    pub(crate) counter: Arc<CntrCore>,
     can_wait: bool,
-}
-
-impl CounterBody {
-    /// Returns the counter that regions and endpoints keep. It ignores changes after the close.
-    pub(crate) fn counter(&self) -> &Arc<CntrCore> {
-        &self.counter
-    }
 }
 
 impl Object for CounterBody {
@@ -136,7 +130,7 @@ static OPS: Table<kfi_ops_cntr> = Table(kfi_ops_cntr {
 /// `cntr` is an open counter of this core.
 unsafe extern "C" fn read(cntr: *mut kfid_cntr) -> u64 {
     // SAFETY: `cntr` is an open counter of this core.
-    unsafe { CounterObject::from_c(cntr) }.counter().value()
+    unsafe { CounterObject::from_c(cntr) }.counter.value()
 }
 
 /// Returns the number of errors: `kfi_cntr_readerr()`. Any context.
@@ -146,7 +140,7 @@ unsafe extern "C" fn read(cntr: *mut kfid_cntr) -> u64 {
 /// `cntr` is an open counter of this core.
 unsafe extern "C" fn readerr(cntr: *mut kfid_cntr) -> u64 {
     // SAFETY: `cntr` is an open counter of this core.
-    unsafe { CounterObject::from_c(cntr) }.counter().errors()
+    unsafe { CounterObject::from_c(cntr) }.counter.errors()
 }
 
 /// Defines the slots that change a counter. They always succeed.
@@ -160,7 +154,7 @@ macro_rules! change_call {
             /// `cntr` is an open counter of this core.
             unsafe extern "C" fn $name(cntr: *mut kfid_cntr, value: u64) -> c_int {
                 // SAFETY: `cntr` is an open counter of this core.
-                unsafe { CounterObject::from_c(cntr) }.counter().$method(value);
+                unsafe { CounterObject::from_c(cntr) }.counter.$method(value);
                 0
             }
         )*
@@ -185,6 +179,6 @@ unsafe extern "C" fn wait(cntr: *mut kfid_cntr, threshold: u64, timeout: c_int) 
     if !object.can_wait {
         return CANT_WAIT.report();
     }
-    let waited = object.counter().wait(threshold, queues::timeout(timeout));
+    let waited = object.counter.wait(threshold, queues::timeout(timeout));
     waited.map_or_else(Errno::to_c, |()| 0)
 }

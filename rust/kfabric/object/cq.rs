@@ -38,7 +38,8 @@ pub(crate) type CqObject = Obj<CqBody>;
 
 /// The core's part of a completion queue.
 pub(crate) struct CqBody {
-    queue: Arc<CqCore>,
+    /// Endpoints keep it, too. It discards completions after the close.
+    pub(crate) queue: Arc<CqCore>,
     /// The threads that wait.
     waiters: Children,
     format: Format,
@@ -52,13 +53,6 @@ enum Waits {
     Any,
     /// A number of completions that each call states.
     Threshold,
-}
-
-impl CqBody {
-    /// Returns the queue that endpoints and regions keep. It discards completions after the close.
-    pub(crate) fn queue(&self) -> &Arc<CqCore> {
-        &self.queue
-    }
 }
 
 impl Object for CqBody {
@@ -383,7 +377,7 @@ unsafe extern "C" fn readfrom(
         let out = CqBuffer::new(cq.format, buf, count, src_addr)?;
         // SAFETY: `buf` and `src_addr` are valid for `count` entries, and `queue` passes at most `count`.
         let put = unsafe { putting(&out) };
-        Ok(cq.queue().read(out.count, put))
+        Ok(cq.queue.read(out.count, put))
     };
     // SAFETY: `cq` is an open completion queue of this core.
     unsafe { call(cq, read) }
@@ -435,8 +429,8 @@ unsafe extern "C" fn sreadfrom(
         let put = unsafe { putting(&out) };
         // close() returns EBUSY while this counts the waiter.
         let _waiting = cq.waiters.count()?;
-        let queue = cq.queue();
-        Ok(queue.wait_and_read(out.count, threshold, timeout(msecs), put))
+        let left = timeout(msecs);
+        Ok(cq.queue.wait_and_read(out.count, threshold, left, put))
     };
     // SAFETY: `cq` is an open completion queue of this core.
     unsafe { call(cq, read) }
@@ -484,7 +478,7 @@ unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut c::kfi_cq_err_entry, fl
         if buf.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
         }
-        let Some(failure) = cq.queue().read_failure() else {
+        let Some(failure) = cq.queue.read_failure() else {
             return Ok(Err(Errno::EAGAIN));
         };
         // SAFETY: `buf` isn't null, so it is valid for reads and writes.
@@ -506,6 +500,6 @@ unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
     if cq.waits.is_none() {
         return CANT_WAIT.report();
     }
-    cq.queue().signal();
+    cq.queue.signal();
     0
 }

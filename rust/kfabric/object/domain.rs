@@ -7,7 +7,7 @@ pub(crate) mod open;
 use super::{
     children::Counted,
     descs::Descs,
-    eq::BoundEq,
+    eq::EqCore,
     fabric::FabricBody,
     instances::Instance,
     pending_regs::PendingRegs,
@@ -58,7 +58,7 @@ pub(crate) struct DomainBody {
     /// The regions whose close is pending.
     pub(super) later: Arc<PendingRegs>,
     /// The event queue of asynchronous registrations.
-    eq: SetOnce<BoundEq>,
+    eq: SetOnce<Arc<EqCore>>,
 }
 
 impl Child for DomainBody {
@@ -118,13 +118,8 @@ impl DomainBody {
         self.caps & caps == caps
     }
 
-    /// Sets the event queue of registrations. Returns false if there is one.
-    fn set_eq(&self, eq: BoundEq) -> bool {
-        self.eq.populate(eq)
-    }
-
     /// Returns the event queue of registrations, if it is open. Any context.
-    pub(crate) fn eq(&self) -> Option<&BoundEq> {
+    pub(crate) fn eq(&self) -> Option<&Arc<EqCore>> {
         self.eq.as_ref().filter(|eq| eq.is_open())
     }
 

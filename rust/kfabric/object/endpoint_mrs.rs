@@ -31,7 +31,7 @@ unsafe impl Sync for EndpointMrLink {}
 /// The regions of an endpoint.
 #[pin_data]
 pub(crate) struct EndpointMrs {
-    endpoint: Arc<EpCore>,
+    pub(super) endpoint: Arc<EpCore>,
     /// Takes down all that are tied.
     take_down: fn(&Self),
     #[pin]
@@ -85,11 +85,6 @@ impl EndpointMrs {
             work <- new_work!("kfabric::Ties::work"),
         });
         Arc::pin_init(ties, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
-    }
-
-    /// Returns the endpoint.
-    pub(crate) fn endpoint(&self) -> &Arc<EpCore> {
-        &self.endpoint
     }
 
     /// Checks whether the endpoint is down, for good. Any context.

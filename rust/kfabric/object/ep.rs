@@ -63,10 +63,6 @@ impl EndpointBody {
         &self.endpoint
     }
 
-    fn msg(&self) -> Option<&Msg> {
-        self.msg.as_ref()
-    }
-
     /// Returns the connected part.
     ///
     /// # Errors
@@ -164,7 +160,7 @@ fn set_all<T>(
 /// Binds an object to a connected endpoint. May sleep.
 fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
     // The lock makes sure that the provider hears of successful binds only.
-    let _alone = msg.preparing();
+    let _alone = msg.preparing.lock();
     if msg.phase.get() != EpPhase::New {
         let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
         return Err(refusal);
@@ -219,7 +215,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
 impl Binds for EndpointBody {
     /// Binds an object to a connected endpoint. May sleep.
     fn bind(ep: &EndpointObject, other: Other<'_>) -> Result<(), Refusal> {
-        match ep.msg() {
+        match &ep.msg {
             Some(msg) => bind(ep, msg, other),
             None => Err(Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing")),
         }

@@ -8,13 +8,9 @@
 mod queue;
 mod ring;
 
-use self::{
-    queue::Queue,
-    ring::{
-        EqEvent,
-        EqFailure,
-        First, //
-    }, //
+use self::ring::{
+    EqEvent,
+    First, //
 };
 use super::{
     fabric::FabricBody,
@@ -37,6 +33,7 @@ use kfi_bindings::{
 };
 
 pub(crate) use self::queue::{
+    EqCore,
     Unread,
     Writer, //
 };
@@ -53,7 +50,7 @@ pub(crate) type EqObject = Obj<EqBody>;
 
 /// The core's part of an event queue.
 pub(crate) struct EqBody {
-    queue: Arc<Queue>,
+    queue: Arc<EqCore>,
     /// The threads that wait.
     waiters: Children,
     waits: bool,
@@ -72,10 +69,10 @@ impl Child for EqBody {
 }
 
 impl Bindable for EqBody {
-    type Bound = BoundEq;
+    type Bound = Arc<EqCore>;
 
-    fn bound(object: &EqObject) -> Result<BoundEq, Refusal> {
-        Ok(BoundEq(object.queue.clone()))
+    fn bound(object: &EqObject) -> Result<Arc<EqCore>, Refusal> {
+        Ok(object.queue.clone())
     }
 }
 
@@ -98,68 +95,6 @@ impl Close for EqBody {
             }));
         }
         Ok(())
-    }
-}
-
-/// A binding of an object to its event queue. If the consumer closes the queue first, the queue discards events.
-pub(crate) struct BoundEq(Arc<Queue>);
-
-impl BoundEq {
-    /// Returns whether the consumer has the queue open. Any context.
-    pub(crate) fn is_open(&self) -> bool {
-        self.0.is_open()
-    }
-
-    /// Writes an event about `fid`. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`.
-    pub(crate) fn complete(
-        &self,
-        event: u32,
-        fid: *mut kfid,
-        context: *mut c_void,
-        data: u64,
-    ) -> Option<Unread> {
-        Queue::push(&self.0, EqEvent::new(event, fid, context, data))
-    }
-
-    /// Writes an error event about `fid`, and fires the tracepoint. If the queue is full, the event is lost and
-    /// the reader gets `-KFI_EOVERRUN`. `err` and `prov_errno` of the entry are the positive errno.
-    pub(crate) fn fail(
-        &self,
-        fid: *mut kfid,
-        context: *mut c_void,
-        refusal: Refusal,
-    ) -> Option<Unread> {
-        let errno = -refusal.report();
-        Queue::push_failure(
-            &self.0,
-            EqFailure {
-                fid,
-                context,
-                errno,
-                prov_errno: errno,
-                data: None,
-            },
-        )
-    }
-
-    /// Returns a writer of events about one object. The writer may outlive the object.
-    pub(crate) fn writer(&self, fid: *mut kfid, context: *mut c_void) -> Writer {
-        Writer::new(self.0.clone(), fid, context)
-    }
-
-    /// Removes all unread events about an object. Any context.
-    pub(crate) fn forget_all(&self, fid: *mut kfid) {
-        self.0.forget_all(fid);
-    }
-
-    /// Removes an event that [`complete`](Self::complete) or [`fail`](Self::fail) wrote, unless a reader has it.
-    pub(crate) fn forget(&self, unread: Unread) {
-        self.0.forget(unread);
-    }
-
-    /// Returns whether the calling task runs the queue's handler. Process context.
-    pub(crate) fn in_handler(&self) -> bool {
-        self.0.in_handler()
     }
 }
 
@@ -263,7 +198,7 @@ pub(crate) unsafe extern "C" fn open(
                 event_handler: handler,
             };
             let body = EqBody {
-                queue: Queue::new(wanted.size, called)?,
+                queue: EqCore::new(wanted.size, called)?,
                 waiters: Children::new(),
                 waits: wanted.waits,
                 writable: wanted.writable,
@@ -409,7 +344,7 @@ unsafe extern "C" fn write(
         // SAFETY: `buf` isn't null, so it is valid for reads of `len` bytes.
         let event = unsafe { EqEvent::written(event, buf.cast(), len) }
             .ok_or(Refusal::new(Errno::EINVAL, c"not the length of an event").value(widen(len)))?;
-        if Queue::try_push(&eq.queue, event) {
+        if EqCore::try_push(&eq.queue, event) {
             Ok(Ok(len))
         } else {
             Ok(Err(Errno::EAGAIN))

@@ -42,16 +42,16 @@ fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {
     if name == DMA_NAME {
         return domain.dma().map(|_| DMA_OPS.as_ptr().cast());
     }
-    if name == BATCH_NAME {
-        return Some(BATCH_OPS.as_ptr().cast());
+    let core = [
+        (BATCH_NAME, BATCH_OPS.as_ptr().cast()),
+        (RAW_NAME, RAW_OPS.as_ptr().cast()),
+        (RESERVE_NAME, RESERVE_OPS.as_ptr().cast()),
+    ];
+    let found = core.into_iter().find(|(known, _)| *known == name);
+    match found {
+        Some((_, table)) => Some(table),
+        None => domain.extensions().iter().find_map(|own| own.table(name)),
     }
-    if name == RAW_NAME {
-        return Some(RAW_OPS.as_ptr().cast());
-    }
-    if name == RESERVE_NAME {
-        return Some(RESERVE_OPS.as_ptr().cast());
-    }
-    domain.extensions().iter().find_map(|own| own.table(name))
 }
 
 /// Opens an extension: the `ops_open` slot of a domain. May sleep.
@@ -81,19 +81,13 @@ pub(crate) unsafe extern "C" fn open(
             .value(flags)
             .report();
     }
-    let _noio = NoIo::enter();
-    // SAFETY: `fid` is an open object.
-    let domain = match unsafe { DomainObject::from_fid(fid) } {
-        Ok(domain) => domain.provider(),
-        Err(refusal) => return refusal.report(),
-    };
-    match table(domain, name) {
-        Some(table) => {
-            // SAFETY: `ops` isn't null, so it is valid for writes.
-            unsafe { *ops = table };
-            0
-        }
-        None => Refusal::new(Errno::ENOSYS, c"no extension of that name").report(),
+    // SAFETY: `fid` is an open object. `ops` isn't null, so it is valid for writes.
+    unsafe {
+        DomainObject::call(fid, |domain| {
+            let none = Refusal::new(Errno::ENOSYS, c"no extension of that name");
+            *ops = table(domain.provider(), name).ok_or(none)?;
+            Ok(())
+        })
     }
 }
 
@@ -325,12 +319,8 @@ unsafe extern "C" fn resolve(
     iov: *mut c::kfi_rma_iov,
     count: *mut usize,
 ) -> c_int {
-    let _noio = NoIo::enter();
     // SAFETY: `fid` is null or an open object. `count` is null or valid, and `iov` null or valid for `*count` entries.
-    let resolved = unsafe {
-        DomainObject::from_fid(fid).and_then(|domain| split(domain, key, (addr, len), iov, count))
-    };
-    resolved.map_or_else(Refusal::report, |()| 0)
+    unsafe { DomainObject::call(fid, |domain| split(domain, key, (addr, len), iov, count)) }
 }
 
 /// Splits an access by a mapped key.
@@ -436,11 +426,8 @@ pub(crate) static RESERVE_OPS: Table<c::kfi_reserve_ops> = Table(c::kfi_reserve_
 ///
 /// `fid` is null or an open object.
 unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_int {
-    let _noio = NoIo::enter();
     // SAFETY: `fid` is null or an open object.
-    let domain = unsafe { DomainObject::from_fid(fid) };
-    let reserved = domain.and_then(|domain| allocate_reserve(domain, count, pages));
-    reserved.map_or_else(Refusal::report, |()| 0)
+    unsafe { DomainObject::call(fid, |domain| allocate_reserve(domain, count, pages)) }
 }
 
 fn allocate_reserve(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> {

@@ -29,7 +29,7 @@ use self::{
 use super::{
     descs::DescEntry,
     domain::DomainObject,
-    eq::BoundEq,
+    eq::EqCore,
     prelude::*, //
 };
 use kernel::sync::atomic::Release;
@@ -87,7 +87,7 @@ struct Inner {
 impl MrObject {
     /// Returns the event queue that reports that the region is enabled; `None` also if that queue
     /// was closed. Called while its domain is open. Any context.
-    fn eq(&self, inner: &Inner) -> Option<&BoundEq> {
+    fn eq(&self, inner: &Inner) -> Option<&Arc<EqCore>> {
         match inner.told {
             true => self.parent().eq(),
             false => None,

@@ -9,8 +9,8 @@ pub(crate) mod requests;
 use super::{
     ep::private_data,
     eq::{
-        BoundEq,
         EqBody,
+        EqCore,
         Writer, //
     },
     fabric::{
@@ -66,7 +66,7 @@ pub(crate) struct PepBody {
     // Dropped first: no request arrives after that.
     imp: KBox<dyn PepOps>,
     incoming: SetOnce<Arc<ConnRequests>>,
-    eq: SetOnce<BoundEq>,
+    eq: SetOnce<Arc<EqCore>>,
     /// The address to listen at. A task that starts to listen holds the lock.
     #[pin]
     address: Mutex<SocketAddr>,
@@ -85,10 +85,6 @@ unsafe impl Send for PepBody {}
 unsafe impl Sync for PepBody {}
 
 impl PepBody {
-    fn imp(&self) -> &dyn PepOps {
-        &*self.imp
-    }
-
     fn is_listening(&self) -> bool {
         self.incoming.as_ref().is_some()
     }
@@ -151,7 +147,12 @@ impl PepBody {
         let backlog = self.backlog.load(Relaxed);
         let fid = self.pep.cast();
         let writer = eq.writer(fid, self.context);
-        let asked = ConnRequestWriter::new(writer, fid, self.info.clone(), backlog);
+        let asked = ConnRequestWriter {
+            writer,
+            pep: fid,
+            info: self.info.clone(),
+            backlog,
+        };
         let asked = KBox::new(move |request| asked.asked(request), GFP_KERNEL)?;
         let incoming =
             Arc::pin_init(ConnRequests::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
@@ -376,7 +377,7 @@ unsafe extern "C" fn reject(
                 return Err(Refusal::new(Errno::EINVAL, why).value(widen(data.len())));
             }
             let request = requests::take_of(pep.cast(), handle)?;
-            object.imp().reject(request, data)
+            object.imp.reject(request, data)
         })
     }
 }
@@ -385,6 +386,7 @@ unsafe extern "C" fn reject(
 pub(super) struct ConnRequestWriter {
     writer: Writer,
     pep: *mut kfid,
+    /// The template for infos.
     info: Arc<InfoChain>,
     backlog: u32,
 }
@@ -395,16 +397,6 @@ unsafe impl Send for ConnRequestWriter {}
 unsafe impl Sync for ConnRequestWriter {}
 
 impl ConnRequestWriter {
-    /// Creates a handler for a passive endpoint with a backlog. `info` is the template for infos.
-    pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<InfoChain>, backlog: u32) -> Self {
-        Self {
-            writer,
-            pep,
-            info,
-            backlog,
-        }
-    }
-
     /// Creates the info for the endpoint that accepts a request. May sleep.
     fn info_of(&self, request: &ConnRequest) -> Result<InfoChain, Errno> {
         // SAFETY: `self.info` is constant, and null or valid.

@@ -35,7 +35,7 @@ mod tests {
 
     /// Reserves an entry of a queue.
     fn place(queue: &CompletionQueue) -> Result<CqPlace> {
-        core_side(queue)?.queue().reserve().ok_or(EAGAIN)
+        core_side(queue)?.queue.reserve().ok_or(EAGAIN)
     }
 
     /// Returns a successful completion with this number.
@@ -72,7 +72,7 @@ mod tests {
         let queue = CompletionQueue::open(&domain()?, options(4).cpu(3))?;
         let mut room = [Completion::ROOM; 4];
         let completions = queue.completions();
-        assert_eq!(core_side(&queue)?.queue().cpu(), Some(3));
+        assert_eq!(core_side(&queue)?.queue.cpu(), Some(3));
         assert_eq!(completions.read(&mut room)?, Completed::Nothing);
         assert_eq!(queue.wait(&mut room, 1, Some(0))?, Completed::Nothing);
         place(&queue)?.complete(done(usize::MAX - 9));
@@ -82,7 +82,7 @@ mod tests {
             flags: 0,
             ..done(40)
         });
-        assert!(core_side(&queue)?.queue().reserve().is_none());
+        assert!(core_side(&queue)?.queue.reserve().is_none());
         assert_eq!(completions.read(&mut []), Err(Errno::EINVAL));
         match queue.wait(&mut room, 4, None)? {
             Completed::Done([first, second]) => {
@@ -116,7 +116,7 @@ mod tests {
         let mut room = [Completion::ROOM; 1];
         assert_eq!(queue.wait(&mut room, 1, None), Err(Errno::ENOSYS));
         assert_eq!(queue.signal(), Err(Errno::ENOSYS));
-        let core = core_side(&queue)?.queue().clone();
+        let core = core_side(&queue)?.queue.clone();
         assert_eq!((core.size(), core.cpu()), (1024, None));
         let error = CompletionQueue::open(&domain, options(usize::MAX)).err();
         assert_eq!(error, Some(Errno::EINVAL));
@@ -133,7 +133,7 @@ mod tests {
     fn a_bound_queue_can_be_closed() -> Result {
         let _provider = Fake::register()?;
         let queue = CompletionQueue::open(&domain()?, options(3))?;
-        let bound = core_side(&queue)?.queue().clone();
+        let bound = core_side(&queue)?.queue.clone();
         bound.reserve().ok_or(EINVAL)?.complete(done(1));
         bound.reserve().ok_or(EINVAL)?.fail(failure(2));
         let place = bound.reserve().ok_or(EINVAL)?;
@@ -239,7 +239,7 @@ mod tests {
         // SAFETY: It was just opened, and is used until the test closes it.
         let core = unsafe { CqObject::from_fid(cq.cast()) }?;
         for number in 1..=2 {
-            core.queue().reserve().ok_or(EINVAL)?.complete(done(number));
+            core.queue.reserve().ok_or(EINVAL)?.complete(done(number));
         }
         Ok(cq)
     }

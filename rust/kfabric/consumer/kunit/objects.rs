@@ -9,7 +9,7 @@ use crate::object::{
     domain::DomainObject,
     ep,
     eq::{
-        BoundEq,
+        EqCore,
         EqBody,
         EqObject,
         Unread, //
@@ -56,7 +56,7 @@ mod tests {
                 ptr::from_ref(object.parent()).cast(),
                 counter.domain().as_raw()
             ));
-            object.counter().clone()
+            object.counter.clone()
         };
         kept.add(4);
         assert!(counter.read() == 4 && kept.is_open());
@@ -213,7 +213,7 @@ mod tests_of_eq {
     }
 
     /// Returns the core's reference of an object that is bound to the queue.
-    fn core_side(queue: &EventQueue) -> Result<BoundEq> {
+    fn core_side(queue: &EventQueue) -> Result<Arc<EqCore>> {
         // SAFETY: The queue is open, because it is borrowed.
         let object = unsafe { EqObject::from_fid(queue.as_raw().cast()) }?;
         Ok(EqBody::bound(object)?)
@@ -227,12 +227,12 @@ mod tests_of_eq {
         }
     }
 
-    fn complete(core: &BoundEq, object: usize) -> Option<Unread> {
+    fn complete(core: &Arc<EqCore>, object: usize) -> Option<Unread> {
         let context = addr(object + 1);
         core.complete(kfi_bindings::KFI_MR_COMPLETE, addr(object), context, 7)
     }
 
-    fn fail(core: &BoundEq, object: usize) -> Option<Unread> {
+    fn fail(core: &Arc<EqCore>, object: usize) -> Option<Unread> {
         let refusal = Refusal::new(Errno::ENODEV, c"made up by a test");
         core.fail(addr(object), addr(object + 1), refusal)
     }

@@ -40,7 +40,7 @@ mod tests {
         let raw = queue.completion_queue().as_raw();
         // SAFETY: The queue is open, because it is borrowed.
         let object = unsafe { CqObject::from_fid(raw.cast()) }?;
-        object.queue().reserve().ok_or(EAGAIN)
+        object.queue.reserve().ok_or(EAGAIN)
     }
 
     fn done(context: *mut c_void, flags: u32) -> cq::CqEntry {

@@ -215,14 +215,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 impl Binds for DomainBody {
     fn bind(domain: &DomainObject, other: Other<'_>) -> Result<(), Refusal> {
         let eq = other.object::<EqBody>()?;
-        if domain.set_eq(other.bind(domain.parent(), eq, c::KFI_REG_MR)?) {
-            Ok(())
-        } else {
-            Err(Refusal::new(
-                Errno::EINVAL,
-                c"the domain has an event queue already",
-            ))
-        }
+        keep(&domain.eq, other.bind(domain.parent(), eq, c::KFI_REG_MR)?)
     }
 }
 

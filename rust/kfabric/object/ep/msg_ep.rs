@@ -10,7 +10,7 @@ use crate::{
         cq::CqBinding,
         endpoint_mrs::EndpointMrs,
         eq::{
-            BoundEq,
+            EqCore,
             Writer, //
         },
         info::InfoChain,
@@ -25,10 +25,7 @@ use crate::{
         msg_ep::MsgEpOps, //
     }, //
 };
-use kernel::sync::{
-    atomic::Acquire,
-    MutexGuard, //
-};
+use kernel::sync::atomic::Acquire;
 
 /// The default flags of transfers.
 #[derive(Clone, Copy)]
@@ -45,7 +42,7 @@ pub(super) struct Msg {
     ties: Arc<EndpointMrs>,
     pub(super) phase: Arc<AtomicPhase>,
     /// Serializes binds and the enable.
-    preparing: Pin<KBox<Mutex<()>>>,
+    pub(super) preparing: Pin<KBox<Mutex<()>>>,
     pub(super) limits: MsgLimits,
     pub(super) bound: EpBindings,
     pub(super) options: EpOptions,
@@ -90,15 +87,10 @@ impl Msg {
             phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
             preparing: preparing.map_err(|_| Errno::ENOMEM)?,
             limits,
-            bound: EpBindings::new(),
+            bound: EpBindings::default(),
             options: EpOptions::new(),
             init,
         })
-    }
-
-    /// Locks the endpoint for a bind or the enable. May sleep.
-    pub(super) fn preparing(&self) -> MutexGuard<'_, ()> {
-        self.preparing.lock()
     }
 
     /// Returns `self` if the endpoint is enabled.
@@ -124,7 +116,7 @@ impl Msg {
     /// - `EINVAL`: the endpoint shares a receive context, and none is bound.
     /// - The errors of [`SrxBody::agree`](super::srx::SrxBody::agree), of the provider, and of `open`.
     pub(super) fn enable(&self, open: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let _alone = self.preparing();
+        let _alone = self.preparing.lock();
         let eq = self.bound.eq.as_ref().filter(|eq| eq.is_open());
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
         let (transmit, receive) = (self.bound.transmit.as_ref(), self.bound.receive.as_ref());
@@ -275,26 +267,15 @@ impl ConnHandler for Connection {
 }
 
 /// The queues, counters and receive context that are bound to an endpoint.
+#[derive(Default)]
 pub(super) struct EpBindings {
-    pub(super) eq: SetOnce<BoundEq>,
+    pub(super) eq: SetOnce<Arc<EqCore>>,
     pub(super) transmit: SetOnce<CqBinding>,
     pub(super) receive: SetOnce<CqBinding>,
     /// The shared receive context.
     pub(super) srx: SetOnce<BoundSrx>,
     /// The counters of sends, receives, reads and writes.
     pub(super) counters: [SetOnce<Arc<CntrCore>>; 4],
-}
-
-impl EpBindings {
-    pub(super) fn new() -> Self {
-        Self {
-            eq: SetOnce::new(),
-            transmit: SetOnce::new(),
-            receive: SetOnce::new(),
-            srx: SetOnce::new(),
-            counters: [const { SetOnce::new() }; 4],
-        }
-    }
 }
 
 /// The options of an endpoint.

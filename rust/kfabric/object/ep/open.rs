@@ -58,7 +58,7 @@ fn make_msg(
         rx_size: attr.rx_size,
         shares: attr.shares,
         source: attr.source,
-        endpoint: ties.endpoint().clone(),
+        endpoint: ties.endpoint.clone(),
         answers: requests::take(info.handle)?,
         events: events.clone(),
     })?;

@@ -15,6 +15,7 @@ use super::{
     EP as CLASS, //
 };
 use crate::object::prelude::*;
+use core::ops::RangeInclusive;
 use kfi_bindings::{
     kfi_ops_cm,
     kfi_ops_ep,
@@ -103,10 +104,7 @@ impl Msg {
         if name == KFI_OPT_CM_DATA_SIZE {
             return Err(Refusal::new(Errno::EINVAL, c"the option can't be set"));
         }
-        let found = self.options.find(name);
-        let (option, values) = found
-            .filter(|_| self.limits.bounded)
-            .ok_or(UNKNOWN.value(widen_u32(name)))?;
+        let (option, values) = self.option(name)?;
         let wrong = Refusal::new(Errno::EINVAL, c"not a value of this option");
         let value = value.ok_or(wrong)?;
         if !values.contains(&value) {
@@ -124,13 +122,10 @@ impl Msg {
         }
     }
 
-    /// Returns the value of an option of type `unsigned int`.
-    fn option(&self, name: u32) -> Result<u32, Refusal> {
-        let found = self.options.find(name);
-        let (option, _) = found
-            .filter(|_| self.limits.bounded)
-            .ok_or(UNKNOWN.value(widen_u32(name)))?;
-        Ok(option.load(Relaxed))
+    /// Returns an option of type `unsigned int`, and its range of values.
+    fn option(&self, name: u32) -> Result<(&Atomic<u32>, RangeInclusive<u32>), Refusal> {
+        let found = self.options.find(name).filter(|_| self.limits.bounded);
+        found.ok_or(UNKNOWN.value(widen_u32(name)))
     }
 }
 
@@ -203,7 +198,7 @@ pub(super) unsafe extern "C" fn getopt(
                     let [size, _, _] = msg.limits.cm_data_size;
                     give(size, value, len)
                 }
-                other => give(msg.option(other)?, value, len),
+                other => give(msg.option(other)?.0.load(Relaxed), value, len),
             }
         })
     }

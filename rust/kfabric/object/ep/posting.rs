@@ -106,7 +106,10 @@ impl<'a> Target<'a> {
             Queue::Shared(_) if !receives => return Err(NO_SUCH_CALL),
             Queue::Shared(srx) => {
                 let why = c"no completion queue is bound for receives";
-                let cq = srx.reports().ok_or(Refusal::new(Errno::ENOCQ, why))?;
+                let cq = srx
+                    .reports
+                    .as_ref()
+                    .ok_or(Refusal::new(Errno::ENOCQ, why))?;
                 return Ok(Settings {
                     default_flags: srx.op_flags,
                     cq: Some(cq),
@@ -152,7 +155,7 @@ impl<'a> Target<'a> {
                     false => (space.sends, bound.transmit.as_ref()),
                 }
             }
-            Queue::Shared(srx) if receives => (srx.imp.room(), srx.reports()),
+            Queue::Shared(srx) if receives => (srx.imp.room(), srx.reports.as_ref()),
             Queue::Shared(_) => return Err(NO_SUCH_CALL),
         };
         Ok(cq.map_or(own, |to| own.min(to.cq.left())))

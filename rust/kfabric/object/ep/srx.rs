@@ -65,7 +65,8 @@ pub(crate) struct SrxBody {
     pub(super) limits: MsgLimits,
     /// The flags of receives whose call has no flags.
     pub(super) op_flags: u64,
-    reports: SetOnce<CqBinding>,
+    /// The completion queue of the receives.
+    pub(super) reports: SetOnce<CqBinding>,
     /// Guards writes of `reports`, by a bind of the context or of the first endpoint.
     reporting: Pin<KBox<Mutex<()>>>,
     pub(super) counter: SetOnce<Arc<CntrCore>>,
@@ -90,11 +91,6 @@ impl SrxBody {
             counter: SetOnce::new(),
             users: Children::new(),
         })
-    }
-
-    /// Returns the completion queue of the receives, if one is bound. Any context.
-    pub(super) fn reports(&self) -> Option<&CqBinding> {
-        self.reports.as_ref()
     }
 
     /// Agrees with an endpoint that shares the context on one completion queue for receives. `own` is the

@@ -33,7 +33,7 @@ pub(crate) enum Unread {
 /// The events and the handler of an event queue. Bound objects and the handler's work item keep references, so
 /// the queue may outlive its object.
 #[pin_data]
-pub(super) struct Queue {
+pub(crate) struct EqCore {
     #[pin]
     pub(super) state: IrqLock<EqState>,
     /// Notified when the queue becomes readable.
@@ -41,7 +41,7 @@ pub(super) struct Queue {
     pub(super) readable: CondVar,
     handler: Option<Handler<kfid_eq>>,
     #[pin]
-    work: Work<Queue>,
+    work: Work<EqCore>,
 }
 
 /// The state under the lock of a queue.
@@ -69,10 +69,10 @@ enum HandlerState {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Queue { self.work }
+    impl HasWork<Self> for EqCore { self.work }
 }
 
-impl Queue {
+impl EqCore {
     /// Creates a queue of `size` events and `size` error events. May sleep.
     pub(super) fn new(
         size: usize,
@@ -147,8 +147,47 @@ impl Queue {
         .flatten()
     }
 
+    /// Writes an event of the core about `fid`, as [`push`](Self::push) does. Any context.
+    pub(crate) fn complete(
+        self: &Arc<Self>,
+        event: u32,
+        fid: *mut kfid,
+        context: *mut c_void,
+        data: u64,
+    ) -> Option<Unread> {
+        Self::push(self, EqEvent::new(event, fid, context, data))
+    }
+
+    /// Writes an error event about `fid`, as [`push_failure`](Self::push_failure) does, and fires the tracepoint. `err`
+    /// and `prov_errno` of the entry are the positive errno. Any context.
+    pub(crate) fn fail(
+        self: &Arc<Self>,
+        fid: *mut kfid,
+        context: *mut c_void,
+        refusal: Refusal,
+    ) -> Option<Unread> {
+        let errno = -refusal.report();
+        let failure = EqFailure {
+            fid,
+            context,
+            errno,
+            prov_errno: errno,
+            data: None,
+        };
+        Self::push_failure(self, failure)
+    }
+
+    /// Returns a writer of events about one object. The writer may outlive the object.
+    pub(crate) fn writer(self: &Arc<Self>, fid: *mut kfid, context: *mut c_void) -> Writer {
+        Writer {
+            queue: self.clone(),
+            fid,
+            context,
+        }
+    }
+
     /// Removes an event, unless a reader has it. Any context.
-    pub(super) fn forget(&self, unread: Unread) {
+    pub(crate) fn forget(&self, unread: Unread) {
         self.state.with(|state| match unread {
             Unread::Event(place) => state.events.remove(place),
             Unread::Failure(place) => state.failures.remove(place),
@@ -156,7 +195,7 @@ impl Queue {
     }
 
     /// Removes all unread events about an object. Any context.
-    pub(super) fn forget_all(&self, fid: *mut kfid) {
+    pub(crate) fn forget_all(&self, fid: *mut kfid) {
         self.state.with(|state| {
             state.events.remove_if(|event| event.is_about(fid));
             state
@@ -166,12 +205,12 @@ impl Queue {
     }
 
     /// Returns whether the calling task runs the handler. Process context.
-    pub(super) fn in_handler(&self) -> bool {
+    pub(crate) fn in_handler(&self) -> bool {
         self.state.with(|state| state.running == task::current())
     }
 
     /// Returns whether the queue is open. Any context.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.state
             .with(|state| state.handler != HandlerState::Closed)
     }
@@ -195,7 +234,7 @@ impl Queue {
     }
 }
 
-impl WorkItem for Queue {
+impl WorkItem for EqCore {
     type Pointer = Arc<Self>;
 
     /// Calls the handler. Process context; sleeps if the handler does.
@@ -231,7 +270,7 @@ impl EqState {
     }
 }
 
-impl Queue {
+impl EqCore {
     /// Passes the next event to `out`, which returns its length. Removes the event if `out` succeeds and `peek` is
     /// false. The other results are `EAGAIN` if the queue is empty, `EAVAIL` if the reader must read an error event
     /// first, and `EOVERRUN` if events were lost here. Any context.
@@ -300,7 +339,7 @@ impl Queue {
 }
 
 impl EqState {
-    /// Reads an event as [`Queue::read`] does, but doesn't arm the handler.
+    /// Reads an event as [`EqCore::read`] does, but doesn't arm the handler.
     fn read(
         &mut self,
         peek: bool,
@@ -325,36 +364,28 @@ impl EqState {
 
 /// A writer of events about the connections of one object. It may outlive the object: it keeps only its address.
 pub(crate) struct Writer {
-    queue: Arc<Queue>,
+    queue: Arc<EqCore>,
     fid: *mut kfid,
     context: *mut c_void,
 }
 
-// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<Queue>` is `Send`.
+// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<EqCore>` is `Send`.
 unsafe impl Send for Writer {}
-// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<Queue>` is `Sync`.
+// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<EqCore>` is `Sync`.
 unsafe impl Sync for Writer {}
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, fid: *mut kfid, context: *mut c_void) -> Self {
-        Self {
-            queue,
-            fid,
-            context,
-        }
-    }
-
     /// Writes an event about a connection, with the peer's data. A connection request has an info for the
     /// reader. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`. May sleep.
     pub(crate) fn connection(&self, number: u32, info: InfoChain, data: &[u8]) {
         let event = EqEvent::connection(number, self.fid, info, copy(data));
-        Queue::push(&self.queue, event);
+        EqCore::push(&self.queue, event);
     }
 
     /// Writes an event about a connection. If the queue is full, frees the info and returns false. May sleep.
     pub(crate) fn try_connection(&self, number: u32, info: InfoChain, data: &[u8]) -> bool {
         let event = EqEvent::connection(number, self.fid, info, copy(data));
-        Queue::try_push(&self.queue, event)
+        EqCore::try_push(&self.queue, event)
     }
 
     /// Writes that connecting failed, with the peer's data. If the queue is full, the event is lost and the reader
@@ -367,7 +398,7 @@ impl Writer {
             prov_errno,
             data: copy(data),
         };
-        Queue::push_failure(&self.queue, failure);
+        EqCore::push_failure(&self.queue, failure);
     }
 }
 

@@ -39,11 +39,11 @@ impl Binds for MrBody {
                 ));
             }
             let counter = other.bind(domain, counter, widen_u32(KFI_REMOTE_WRITE))?;
-            return mr.bind(|bonds| bonds.bind_counter(counter));
+            return mr.bind(|bonds| bonds.counter.bind(counter));
         }
         if let Ok(endpoint) = other.object::<EndpointBody>() {
             let endpoint = other.bind(domain, endpoint, 0)?;
-            return mr.bind(|bonds| bonds.bind_endpoint(endpoint));
+            return mr.bind(|bonds| bonds.endpoint.bind(endpoint));
         }
         Err(Refusal::new(
             Errno::EINVAL,

@@ -9,7 +9,7 @@ use crate::object::{
 
 /// Something that a region may have to be bound to.
 #[derive(Debug)]
-enum BindSlot<T> {
+pub(super) enum BindSlot<T> {
     /// It doesn't have to, and can't.
     No,
     /// It is not yet.
@@ -31,14 +31,16 @@ impl<T> BindSlot<T> {
         matches!(self, Self::Wanted)
     }
 
-    fn get(&self) -> Option<&T> {
+    /// Returns the object that the region is bound to.
+    pub(super) fn get(&self) -> Option<&T> {
         match self {
             Self::To(bound) => Some(bound),
             _ => None,
         }
     }
 
-    fn bind(&mut self, to: T) -> Result<(), Refusal> {
+    /// Binds the region to an object.
+    pub(super) fn bind(&mut self, to: T) -> Result<(), Refusal> {
         match self {
             Self::No => Err(Refusal::new(
                 Errno::EINVAL,
@@ -56,8 +58,8 @@ impl<T> BindSlot<T> {
 /// A region's bonds, to a counter `C` and an endpoint `E`.
 #[derive(Debug)]
 pub(super) struct BindSlots<C, E> {
-    counter: BindSlot<C>,
-    endpoint: BindSlot<E>,
+    pub(super) counter: BindSlot<C>,
+    pub(super) endpoint: BindSlot<E>,
 }
 
 impl<C, E> BindSlots<C, E> {
@@ -76,26 +78,6 @@ impl<C, E> BindSlots<C, E> {
     pub(super) fn is_missing(&self) -> bool {
         self.counter.is_missing() || self.endpoint.is_missing()
     }
-
-    /// Binds a counter.
-    pub(super) fn bind_counter(&mut self, counter: C) -> Result<(), Refusal> {
-        self.counter.bind(counter)
-    }
-
-    /// Binds an endpoint.
-    pub(super) fn bind_endpoint(&mut self, endpoint: E) -> Result<(), Refusal> {
-        self.endpoint.bind(endpoint)
-    }
-
-    /// Returns the counter that the region is bound to.
-    pub(super) fn counter(&self) -> Option<&C> {
-        self.counter.get()
-    }
-
-    /// Returns the endpoint that the region is bound to.
-    pub(super) fn endpoint(&self) -> Option<&E> {
-        self.endpoint.get()
-    }
 }
 
 impl BindSlots<Arc<CntrCore>, Arc<EndpointMrs>> {
@@ -103,7 +85,7 @@ impl BindSlots<Arc<CntrCore>, Arc<EndpointMrs>> {
     pub(super) fn bindings(&self, more: bool) -> Bindings {
         Bindings {
             counter: self.counter.get().cloned(),
-            endpoint: self.endpoint.get().map(|ties| ties.endpoint().clone()),
+            endpoint: self.endpoint.get().map(|ties| ties.endpoint.clone()),
             more,
         }
     }
@@ -121,21 +103,24 @@ mod tests {
     fn bound_once_to_each() {
         let mut bonds = BindSlots::wanted(true, true);
         assert!(bonds.is_missing());
-        assert_eq!(errno(bonds.bind_counter(7)), None);
-        assert_eq!(errno(bonds.bind_counter(8)), Some(Errno::EINVAL));
+        assert_eq!(errno(bonds.counter.bind(7)), None);
+        assert_eq!(errno(bonds.counter.bind(8)), Some(Errno::EINVAL));
         assert!(bonds.is_missing());
-        assert_eq!(errno(bonds.bind_endpoint('e')), None);
-        assert_eq!(errno(bonds.bind_endpoint('f')), Some(Errno::EINVAL));
+        assert_eq!(errno(bonds.endpoint.bind('e')), None);
+        assert_eq!(errno(bonds.endpoint.bind('f')), Some(Errno::EINVAL));
         assert!(!bonds.is_missing());
-        assert_eq!((bonds.counter(), bonds.endpoint()), (Some(&7), Some(&'e')));
+        assert_eq!(
+            (bonds.counter.get(), bonds.endpoint.get()),
+            (Some(&7), Some(&'e'))
+        );
     }
 
     #[test]
     fn none_where_none_was_asked_for() {
         let mut bonds = BindSlots::wanted(false, true);
-        assert_eq!(errno(bonds.bind_counter(7)), Some(Errno::EINVAL));
-        assert_eq!(errno(bonds.bind_endpoint('e')), None);
-        assert!(!bonds.is_missing() && bonds.counter().is_none());
+        assert_eq!(errno(bonds.counter.bind(7)), Some(Errno::EINVAL));
+        assert_eq!(errno(bonds.endpoint.bind('e')), None);
+        assert!(!bonds.is_missing() && bonds.counter.get().is_none());
         assert!(!BindSlots::<u8, u8>::NONE.is_missing());
     }
 }

@@ -49,12 +49,12 @@ impl Inner {
 
     /// Returns the counter that the region is bound to.
     pub(super) fn counter(&self) -> Option<&Arc<CntrCore>> {
-        self.rare.as_ref()?.bonds.counter()
+        self.rare.as_ref()?.bonds.counter.get()
     }
 
     /// Returns the endpoint that the region is bound to.
     fn endpoint(&self) -> Option<&Arc<EndpointMrs>> {
-        self.rare.as_ref()?.bonds.endpoint()
+        self.rare.as_ref()?.bonds.endpoint.get()
     }
 
     /// Gives what there is of it to who holds it.

@@ -145,7 +145,7 @@ impl MrObject {
     /// Sees to it that nobody takes it down any more. Any context.
     pub(super) fn untie(&self, inner: &Inner) {
         if let Some(rare) = &inner.rare {
-            if let Some(ties) = rare.bonds.endpoint() {
+            if let Some(ties) = rare.bonds.endpoint.get() {
                 ties.untie(&rare.tie);
             }
         }
@@ -237,7 +237,7 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
 pub(crate) fn take_down(ties: &EndpointMrs) {
     // SAFETY: `settle` ties regions only, and each is untied before it goes.
     while let Some(object) = ties.next(|region| unsafe { MrRef::another(region.cast()) }) {
-        fall(&object, ties.endpoint().is_open());
+        fall(&object, ties.endpoint.is_open());
     }
 }
 

@@ -149,7 +149,7 @@ impl MrObject {
         let Some(rare) = &inner.rare else {
             return;
         };
-        if let Some(ties) = rare.bonds.endpoint() {
+        if let Some(ties) = rare.bonds.endpoint.get() {
             // SAFETY: Enabled once, so not tied yet; neither the object moves, nor what is rare of it, which is
             // pinned and stays with it; and whoever closes it unties it.
             unsafe { ties.tie(&rare.tie, NonNull::from(self).cast()) };
