@@ -2,13 +2,6 @@
 
 //! The objects of the C API, on top of the traits of providers.
 //!
-//! The common parts of all objects:
-//!
-//! - `obj.rs` defines an object and its class, and finds the object by its fid.
-//! - `opening.rs`, `closing.rs` and `binding.rs` have the calls of all objects.
-//! - `children.rs` has the entry of an object in its parent, and the count of open children.
-//! - `queues.rs` has the common parts of queues and counters.
-//!
 //! Each object has a file with its class and state. Code that depends on objects above it is in files
 //! beside it: `open.rs` opens the object, and `ops.rs` has slots and tables.
 

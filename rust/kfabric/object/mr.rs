@@ -120,21 +120,19 @@ impl Public {
     fn new(domain: &DomainObject, keys: Option<&Keys>) -> Self {
         const NO_KEY: u64 = widen(KFI_KEY_NOTAVAIL);
         match keys {
-            Some(keys) if domain.has_mode(KFI_MR_RAW) => Self::of(keys, NO_KEY),
-            Some(keys) => Self::of(keys, keys.key),
+            Some(keys) => Self {
+                desc: keys.desc,
+                key: match domain.has_mode(KFI_MR_RAW) {
+                    true => NO_KEY,
+                    false => keys.key,
+                },
+                base: keys.base,
+            },
             None => Self {
                 desc: 0,
                 key: NO_KEY,
                 base: 0,
             },
-        }
-    }
-
-    fn of(keys: &Keys, key: u64) -> Self {
-        Self {
-            desc: keys.desc,
-            key,
-            base: keys.base,
         }
     }
 

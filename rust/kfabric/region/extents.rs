@@ -2,13 +2,8 @@
 
 //! From kernel addresses, bio_vecs and mapped scatterlists to memory that may be registered.
 //!
-//! A list is walked through once, in C (`rust/helpers/memory_walk.c`), which checks each page and joins what
-//! is contiguous.
-//!
-//! The check whether a page may be registered.
-//!
-//! The memory walk (`rust/helpers/memory_walk.c`) checks each page from its `struct page` alone. Here is the
-//! use that a region makes of its pages, and the words for each refusal.
+//! A list is walked through once, in C (`rust/helpers/memory_walk.c`). The walk checks each page from its
+//! `struct page` alone, and joins contiguous memory.
 
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;

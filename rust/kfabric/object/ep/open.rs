@@ -73,6 +73,19 @@ fn make_msg(
     Msg::new(imp, events, ties.clone(), *limits, init)
 }
 
+/// Returns the C structure of an endpoint or of a shared receive context.
+fn c_part(fid: kfid) -> kfid_ep {
+    kfid_ep {
+        fid,
+        ops: ops::EP.as_ptr(),
+        cm: ops::CM.as_ptr(),
+        msg: msg_rma::MSG.as_ptr(),
+        rma: msg_rma::RMA.as_ptr(),
+        tagged: ops::TAGGED.as_ptr(),
+        atomic: atomic::ATOMIC.as_ptr(),
+    }
+}
+
 /// Creates an endpoint of a domain, which is going to be at `ep`. May sleep.
 ///
 /// # Safety
@@ -97,15 +110,7 @@ unsafe fn make(
         }
         EpKind::Bare => None,
     };
-    let c = kfid_ep {
-        fid: EndpointObject::fid(context),
-        ops: ops::EP.as_ptr(),
-        cm: ops::CM.as_ptr(),
-        msg: msg_rma::MSG.as_ptr(),
-        rma: msg_rma::RMA.as_ptr(),
-        tagged: ops::TAGGED.as_ptr(),
-        atomic: atomic::ATOMIC.as_ptr(),
-    };
+    let c = c_part(EndpointObject::fid(context));
     let body = EndpointBody {
         endpoint,
         ties,
@@ -264,15 +269,7 @@ fn make_srx(
     PostFlags::parse(op_flags, PostFlags::RECEIVE)?;
     within(attr.map_or(0, |attr| attr.iov_limit), limits.local.segments)?;
     let size = within(attr.map_or(0, |attr| attr.size), limits.shared_size)?;
-    let c = kfid_ep {
-        fid: SrxObject::fid(context),
-        ops: ops::EP.as_ptr(),
-        cm: ops::CM.as_ptr(),
-        msg: msg_rma::MSG.as_ptr(),
-        rma: msg_rma::RMA.as_ptr(),
-        tagged: ops::TAGGED.as_ptr(),
-        atomic: atomic::ATOMIC.as_ptr(),
-    };
+    let c = c_part(SrxObject::fid(context));
     let imp = provider.open_srx(size)?;
     Ok((c, SrxBody::new(imp, *limits, op_flags)?))
 }

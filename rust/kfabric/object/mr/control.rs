@@ -131,74 +131,39 @@ unsafe fn refresh(mr: &MrObject, modify: &c::kfi_mr_modify) -> Result<(), Refusa
     Ok(())
 }
 
-/// Implements `kfi_mr_raw_attr()`.
+/// Implements `kfi_mr_raw_attr()`: writes the raw key of a region, and its base address, which is that of the first
+/// piece. Sleeps.
 ///
 /// # Safety
 ///
-/// As the C API demands: `arg` is null or what the command says.
+/// `arg` is null or a `struct kfi_mr_raw_attr`, whose pointers are null or valid for the call.
 unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
-    // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr` whose pointers are null or valid, as the
-    // caller promises.
-    let attr = unsafe { RawAttr::from_raw(arg) }?;
+    // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`.
+    let attr = unsafe { arg.cast::<c::kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
+    no_flags(attr.flags)?;
+    // SAFETY: The pointers in `attr` are null or valid for the call.
+    let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
+    let (size, base_addr) = (size.ok_or(Refusal::NULL)?, base_addr.ok_or(Refusal::NULL)?);
+    let room = *size;
+    if room != 0 && attr.raw_key.is_null() {
+        return Err(Refusal::NULL);
+    }
     let held = mr.hold_enabled()?;
-    attr.put(&held.mr.as_ref().ok_or(Errno::EOPBADSTATE)?.pieces()?)
-}
-
-/// The argument of `KFI_GET_RAW_MR`, where the raw key of a region goes.
-///
-/// # Invariants
-///
-/// `raw_key` has space for `room` bytes, if `room` is not 0.
-struct RawAttr<'a> {
-    base_addr: &'a mut u64,
-    raw_key: *mut u8,
-    room: usize,
-    size: &'a mut usize,
-}
-
-impl RawAttr<'_> {
-    /// Takes it from C.
-    ///
-    /// # Safety
-    ///
-    /// As the C API demands: `arg` is null or a `struct kfi_mr_raw_attr`, and its pointers are null
-    /// or valid, until this is dropped.
-    unsafe fn from_raw(arg: *mut c_void) -> Result<Self, Refusal> {
-        // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`, as the caller promises.
-        let attr = unsafe { arg.cast::<c::kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
-        no_flags(attr.flags)?;
-        // SAFETY: The pointers in `attr` are null or valid until this is dropped, as the caller
-        // promises.
-        let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
-        let (size, base_addr) = (size.ok_or(Refusal::NULL)?, base_addr.ok_or(Refusal::NULL)?);
-        if *size != 0 && attr.raw_key.is_null() {
-            return Err(Refusal::NULL);
-        }
-        // INVARIANT: `raw_key` has `*size` bytes unless that is 0, as the caller promises.
-        Ok(Self {
-            base_addr,
-            raw_key: attr.raw_key,
-            room: *size,
-            size,
-        })
+    let pieces = held.mr.as_ref().ok_or(Errno::EOPBADSTATE)?.pieces()?;
+    *size = rawkey::raw_key_size(pieces.len());
+    if room < *size {
+        let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
+        return Err(refusal.value(widen(*size)));
     }
-
-    /// Writes the raw key of a region of these pieces, and its base address, which is that of the first. Sleeps.
-    fn put(self, pieces: &[RemotePiece]) -> Result<(), Refusal> {
-        *self.size = rawkey::raw_key_size(pieces.len());
-        if self.room < *self.size {
-            let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
-            return Err(refusal.value(widen(*self.size)));
-        }
-        let raw = rawkey::encode(pieces)?;
-        *self.base_addr = pieces.first().map_or(0, |first| first.base);
-        // SAFETY: By the invariant; that there is enough room was just checked.
-        unsafe {
-            self.raw_key
-                .copy_from_nonoverlapping(raw.as_ptr(), raw.len())
-        };
-        Ok(())
-    }
+    let raw = rawkey::encode(&pieces)?;
+    *base_addr = pieces.first().map_or(0, |first| first.base);
+    // SAFETY: `room` is at least the length of `raw`, which is not 0. So `raw_key` isn't null, and is valid for `room`
+    // bytes.
+    unsafe {
+        attr.raw_key
+            .copy_from_nonoverlapping(raw.as_ptr(), raw.len())
+    };
+    Ok(())
 }
 
 /// Returns the range of a region of one segment.

@@ -29,14 +29,15 @@ use kfi_bindings::KFI_MR_COMPLETE;
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.
 pub(super) fn finish(object: MrRef, more: bool) -> c_int {
-    let pending = object.inner.with(|inner| inner.take_pending(more));
-    conclude(object, pending.enable())
+    let mut pending = object.inner.with(|inner| inner.take_pending(more));
+    pending.done = pending.mr.as_mut().map(|mr| mr.enable(&pending.bindings));
+    conclude(object, pending)
 }
 
 /// Ends enabling a region, as the second half of [`finish`]. Any context.
-fn conclude(object: MrRef, ended: EnableOutcome) -> c_int {
+fn conclude(object: MrRef, pending: Pending) -> c_int {
     object.inner.with(|inner| {
-        let done = object.settle(inner, ended);
+        let done = object.settle(inner, pending);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
         let event = object.report(inner, &done);
         inner.say(event);
@@ -58,12 +59,6 @@ struct Pending {
     done: Option<Result<Keys, Refusal>>,
 }
 
-/// How that has ended.
-struct EnableOutcome {
-    mr: Option<ProviderMr>,
-    enabled: Result<Keys, Refusal>,
-}
-
 impl Pending {
     /// Returns the entry for a provider that enables several regions together.
     fn entry(&mut self) -> Option<BatchEntry<'_, Keys>> {
@@ -72,21 +67,6 @@ impl Pending {
             bindings: &self.bindings,
             done: &mut self.done,
         })
-    }
-
-    /// Ends the attempt, and returns its result.
-    fn ended(self) -> EnableOutcome {
-        let not_there = Refusal::new(Errno::EIO, c"the region is not there");
-        EnableOutcome {
-            mr: self.mr,
-            enabled: self.done.unwrap_or(Err(not_there)),
-        }
-    }
-
-    /// Enables the device's part. May sleep as [`MrOps::enable`](crate::provider::MrOps::enable) does.
-    fn enable(mut self) -> EnableOutcome {
-        self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
-        self.ended()
     }
 }
 
@@ -104,14 +84,16 @@ impl Inner {
     }
 
     /// Puts that back: the region is enabled, or failed.
-    fn end(&mut self, ended: EnableOutcome) -> Result<Keys, Refusal> {
-        self.mr = ended.mr;
-        match &ended.enabled {
+    fn end(&mut self, pending: Pending) -> Result<Keys, Refusal> {
+        self.mr = pending.mr;
+        let not_there = Refusal::new(Errno::EIO, c"the region is not there");
+        let enabled = pending.done.unwrap_or(Err(not_there));
+        match &enabled {
             // Nothing was begun.
             Err(refusal) if refusal.errno() == Errno::EAGAIN => self.state.end_again(),
             enabled => self.state.end(enabled.is_ok()),
         }
-        ended.enabled
+        enabled
     }
 
     fn say(&mut self, event: Option<Unread>) {
@@ -132,8 +114,8 @@ impl Inner {
 impl MrObject {
     /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
     /// lock is given up. Any context.
-    fn settle(&self, inner: &mut Inner, ended: EnableOutcome) -> Result<(), Refusal> {
-        let done = inner.end(ended).map(|keys| {
+    fn settle(&self, inner: &mut Inner, pending: Pending) -> Result<(), Refusal> {
+        let done = inner.end(pending).map(|keys| {
             self.publish(Public::new(self.parent(), Some(&keys)));
             self.reveal(&keys);
             self.tie(inner);
@@ -271,7 +253,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
     }
     drop(enabling);
     for (object, pending) in some {
-        conclude(object, pending.ended());
+        conclude(object, pending);
     }
     Ok(())
 }

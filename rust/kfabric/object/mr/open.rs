@@ -35,25 +35,16 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<NewMr, Refusal> {
-    match EnableConditions::of(domain, request) {
-        None => NewMr::register(domain, request, context),
-        Some(later) => NewMr::create(domain, request, context, later),
+    if let Some(later) = EnableConditions::of(domain, request) {
+        return NewMr::create(domain, request, context, later);
     }
+    // A task that ends all open objects waits for the place of the region.
+    let register = || domain.imp.register_mr(request);
+    let (preallocated, (mr, keys)) = preallocate(domain, request, context, None, register)?;
+    Ok(NewMr::registered(preallocated, mr, &keys))
 }
 
 impl NewMr {
-    /// Registers a region at its provider, and then makes the object. A task that ends all open objects waits for its
-    /// place. Sleeps until the device is done.
-    fn register(
-        domain: &DomainObject,
-        request: &MrRequest<'_>,
-        context: *mut c_void,
-    ) -> Result<Self, Refusal> {
-        let register = || domain.imp.register_mr(request);
-        let (preallocated, (mr, keys)) = preallocate(domain, request, context, None, register)?;
-        Ok(Self::registered(preallocated, mr, &keys))
-    }
-
     /// Makes the object of a region that is registered. Any context.
     #[inline]
     pub(super) fn registered(
