@@ -15,15 +15,11 @@ use super::{
         CANT_WAIT, //
     }, //
 };
-use kfi_bindings::{
-    kfi_cntr_attr,
-    kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
-    kfi_ops_cntr, //
-};
+use kfi_bindings::kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP;
 
 /// The class of counters.
 static CNTR: Class = Class::new(
-    kfi_bindings::KFI_CLASS_CNTR,
+    c::KFI_CLASS_CNTR,
     c"not a counter",
     c"a counter is open in it",
 );
@@ -72,7 +68,7 @@ impl Close for CounterBody {
 }
 
 /// Checks the attributes, and returns whether the consumer can wait for the counter.
-fn parse(attr: &kfi_cntr_attr) -> Result<bool, Refusal> {
+fn parse(attr: &c::kfi_cntr_attr) -> Result<bool, Refusal> {
     if attr.events != EVENTS_COMP {
         let refusal = Refusal::new(Errno::EINVAL, c"unknown events to count");
         return Err(refusal.value(u64::from(attr.events)));
@@ -92,7 +88,7 @@ fn parse(attr: &kfi_cntr_attr) -> Result<bool, Refusal> {
 /// - `cntr` is null or valid for writes.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut kfid_domain,
-    attr: *mut kfi_cntr_attr,
+    attr: *mut c::kfi_cntr_attr,
     cntr: *mut *mut kfid_cntr,
     context: *mut c_void,
 ) -> c_int {
@@ -112,8 +108,8 @@ pub(crate) unsafe extern "C" fn open(
 }
 
 /// The slots of a counter.
-static OPS: Table<kfi_ops_cntr> = Table(kfi_ops_cntr {
-    size: size_of::<kfi_ops_cntr>(),
+static OPS: Table<c::kfi_ops_cntr> = Table(c::kfi_ops_cntr {
+    size: size_of::<c::kfi_ops_cntr>(),
     read: Some(read),
     readerr: Some(readerr),
     add: Some(add),

@@ -28,7 +28,7 @@ use crate::provider::cq::{
 
 /// The class of completion queues.
 static CQ: Class = Class::new(
-    kfi_bindings::KFI_CLASS_CQ,
+    c::KFI_CLASS_CQ,
     c"not a completion queue",
     c"a completion queue is open in it",
 );
@@ -210,9 +210,7 @@ impl CqBuffer {
             }
             if !self.addrs.is_null() {
                 // A connected endpoint has one peer, which has no address in an address vector.
-                self.addrs
-                    .add(at)
-                    .write(widen(kfi_bindings::KFI_ADDR_NOTAVAIL));
+                self.addrs.add(at).write(widen(c::KFI_ADDR_NOTAVAIL));
             }
         }
     }

@@ -11,7 +11,8 @@ use super::{
     fabric::FabricBody,
     instances::Instance,
     pending_regs::PendingRegs,
-    prelude::*, //
+    prelude::*,
+    queues::Words, //
 };
 use crate::{
     provider::fabric::Offer,
@@ -24,7 +25,7 @@ use core::any::Any;
 
 /// The class of domains.
 static DOMAIN: Class = Class::new(
-    kfi_bindings::KFI_CLASS_DOMAIN,
+    c::KFI_CLASS_DOMAIN,
     c"not a domain",
     c"a domain is open in it",
 );
@@ -72,6 +73,12 @@ impl Parent for DomainBody {
 
     fn child_list(&self) -> &ChildList {
         &self.child_list
+    }
+}
+
+impl Words for DomainBody {
+    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
+        self.provider().words(prov_errno)
     }
 }
 
@@ -136,7 +143,7 @@ impl DomainBody {
     /// Returns the length of the longest raw key that the domain takes, in bytes. With `KFI_MR_RAW`, this is
     /// `mr_key_size`.
     pub(crate) fn longest_raw_key(&self) -> usize {
-        raw_key_size(match self.has_mode(kfi_bindings::KFI_MR_RAW) {
+        raw_key_size(match self.has_mode(c::KFI_MR_RAW) {
             true => self.mr_limits.pieces,
             false => MAX_PIECES,
         })

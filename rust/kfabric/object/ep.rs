@@ -40,7 +40,7 @@ pub(crate) use self::ops::private_data;
 
 /// The class of endpoints.
 static EP: Class = Class::new(
-    kfi_bindings::KFI_CLASS_EP,
+    c::KFI_CLASS_EP,
     c"not an endpoint",
     c"an endpoint is open in it",
 );

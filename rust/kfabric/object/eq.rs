@@ -25,12 +25,6 @@ use super::{
         CANT_WAIT, //
     }, //
 };
-use kfi_bindings::{
-    kfi_eq_attr,
-    kfi_eq_err_entry,
-    kfi_event_handler,
-    kfi_ops_eq, //
-};
 
 pub(crate) use self::queue::{
     EqCore,
@@ -40,7 +34,7 @@ pub(crate) use self::queue::{
 
 /// The class of event queues.
 static EQ: Class = Class::new(
-    kfi_bindings::KFI_CLASS_EQ,
+    c::KFI_CLASS_EQ,
     c"not an event queue",
     c"an event queue is open in it",
 );
@@ -157,8 +151,8 @@ struct EqAttr {
     writable: bool,
 }
 
-fn parse(attr: &kfi_eq_attr) -> Result<EqAttr, Refusal> {
-    const WRITE: u64 = widen_u32(kfi_bindings::KFI_WRITE);
+fn parse(attr: &c::kfi_eq_attr) -> Result<EqAttr, Refusal> {
+    const WRITE: u64 = widen_u32(c::KFI_WRITE);
     if attr.flags & !WRITE != 0 {
         let refusal = Refusal::new(Errno::EBADFLAGS, c"flags of an event queue");
         return Err(refusal.value(attr.flags));
@@ -181,9 +175,9 @@ fn parse(attr: &kfi_eq_attr) -> Result<EqAttr, Refusal> {
 /// - Any thread may call `handler` with the queue and `context` until the queue is closed.
 pub(crate) unsafe extern "C" fn open(
     fabric: *mut kfid_fabric,
-    attr: *mut kfi_eq_attr,
+    attr: *mut c::kfi_eq_attr,
     eq: *mut *mut kfid_eq,
-    handler: kfi_event_handler,
+    handler: c::kfi_event_handler,
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: `fabric` is null or open, and begins with its fid. `eq` is null or valid for writes. `attr` is null,
@@ -209,8 +203,8 @@ pub(crate) unsafe extern "C" fn open(
 }
 
 /// The slots of an event queue.
-static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
-    size: size_of::<kfi_ops_eq>(),
+static OPS: Table<c::kfi_ops_eq> = Table(c::kfi_ops_eq {
+    size: size_of::<c::kfi_ops_eq>(),
     read: Some(read),
     readerr: Some(readerr),
     write: Some(write),
@@ -220,7 +214,7 @@ static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
 
 /// Returns whether the flags leave the event in the queue.
 fn peeks(flags: u64) -> Result<bool, Refusal> {
-    const PEEK: u64 = widen_u32(kfi_bindings::KFI_PEEK);
+    const PEEK: u64 = widen_u32(c::KFI_PEEK);
     match flags {
         0 => Ok(false),
         PEEK => Ok(true),
@@ -290,7 +284,7 @@ unsafe extern "C" fn sread(
 ///
 /// - `eq` is an open event queue of this core.
 /// - `buf` is null or valid for writes.
-unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags: u64) -> isize {
+unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut c::kfi_eq_err_entry, flags: u64) -> isize {
     let read = |eq: &EqObject| {
         let peek = peeks(flags)?;
         if buf.is_null() {
@@ -303,7 +297,7 @@ unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags
         };
         // SAFETY: `buf` isn't null, so it is valid for writes.
         unsafe { buf.write(failure.entry()) };
-        Ok(Ok(size_of::<kfi_eq_err_entry>()))
+        Ok(Ok(size_of::<c::kfi_eq_err_entry>()))
     };
     // SAFETY: `eq` is an open event queue of this core.
     unsafe { call(eq, read) }
@@ -311,7 +305,7 @@ unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags
 
 /// Returns whether a consumer may write this event.
 fn is_event(event: u32) -> bool {
-    event <= kfi_bindings::KFI_JOIN_COMPLETE || event & kfi_bindings::KFI_PROV_SPECIFIC != 0
+    event <= c::KFI_JOIN_COMPLETE || event & c::KFI_PROV_SPECIFIC != 0
 }
 
 /// Writes an event of the consumer: `kfi_eq_write()`. Any context.

@@ -91,9 +91,9 @@ pub(crate) unsafe extern "C" fn open(
     }
 }
 
-pub(crate) const ALL_OR_NONE: u64 = widen_u32(kfi_bindings::KFI_BATCH_ALL_OR_NONE);
+pub(crate) const ALL_OR_NONE: u64 = widen_u32(c::KFI_BATCH_ALL_OR_NONE);
 
-pub(crate) const BATCH_NAME: &CStr = c_str(kfi_bindings::KFI_BATCH_OPS_1);
+pub(crate) const BATCH_NAME: &CStr = c_str(c::KFI_BATCH_OPS_1);
 
 pub(crate) static BATCH_OPS: Table<c::kfi_batch_ops> = Table(c::kfi_batch_ops {
     size: size_of::<c::kfi_batch_ops>(),
@@ -197,7 +197,7 @@ unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
     }
 }
 
-pub(crate) const DMA_NAME: &CStr = crate::support::num::c_str(kfi_bindings::KFI_DMA_OPS_1);
+pub(crate) const DMA_NAME: &CStr = crate::support::num::c_str(c::KFI_DMA_OPS_1);
 
 pub(crate) static DMA_OPS: Table<c::kfi_dma_ops> = Table(c::kfi_dma_ops {
     size: size_of::<c::kfi_dma_ops>(),
@@ -297,7 +297,7 @@ quiet_call!(unmap_sg, unmap);
 quiet_call!(sync_sg_for_cpu, sync_for_cpu);
 quiet_call!(sync_sg_for_device, sync_for_device);
 
-pub(crate) const RAW_NAME: &CStr = c_str(kfi_bindings::KFI_RAW_OPS_1);
+pub(crate) const RAW_NAME: &CStr = c_str(c::KFI_RAW_OPS_1);
 
 pub(crate) static RAW_OPS: Table<c::kfi_raw_ops> = Table(c::kfi_raw_ops {
     size: size_of::<c::kfi_raw_ops>(),
@@ -413,7 +413,7 @@ pub(crate) unsafe fn init() {
     unsafe { RESERVING.init() };
 }
 
-pub(crate) const RESERVE_NAME: &CStr = c_str(kfi_bindings::KFI_RESERVE_OPS_1);
+pub(crate) const RESERVE_NAME: &CStr = c_str(c::KFI_RESERVE_OPS_1);
 
 pub(crate) static RESERVE_OPS: Table<c::kfi_reserve_ops> = Table(c::kfi_reserve_ops {
     size: size_of::<c::kfi_reserve_ops>(),

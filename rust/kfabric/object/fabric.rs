@@ -6,15 +6,12 @@ pub(crate) mod open;
 
 use super::{
     instances::Instance,
-    prelude::*, //
+    prelude::*,
+    queues::Words, //
 };
 
 /// The class of fabrics.
-static FABRIC: Class = Class::new(
-    kfi_bindings::KFI_CLASS_FABRIC,
-    c"not a fabric",
-    c"a fabric is open",
-);
+static FABRIC: Class = Class::new(c::KFI_CLASS_FABRIC, c"not a fabric", c"a fabric is open");
 
 /// An open fabric.
 pub(crate) type FabricObject = Obj<FabricBody>;
@@ -66,6 +63,12 @@ impl Parent for FabricBody {
 
     fn child_list(&self) -> &ChildList {
         &self.child_list
+    }
+}
+
+impl Words for FabricBody {
+    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
+        self.provider().words(prov_errno)
     }
 }
 

@@ -18,6 +18,7 @@ mod mr_ext;
 mod open;
 mod ops;
 pub(crate) mod parts;
+mod prelude;
 pub(crate) mod reference;
 pub(crate) mod reg;
 mod state;
@@ -33,15 +34,10 @@ use super::{
     prelude::*, //
 };
 use kernel::sync::atomic::Release;
-use kfi_bindings::{
-    atomic_t,
-    KFI_KEY_NOTAVAIL,
-    KFI_MR_RAW, //
-};
 
 /// The class of regions.
 static MR: Class = Class::new(
-    kfi_bindings::KFI_CLASS_MR,
+    c::KFI_CLASS_MR,
     c"not a memory region",
     c"a memory region is open in it",
 );
@@ -118,11 +114,11 @@ struct Public {
 impl Public {
     /// Makes that of a region by how peers reach it, if it is enabled. Any context.
     fn new(domain: &DomainObject, keys: Option<&Keys>) -> Self {
-        const NO_KEY: u64 = widen(KFI_KEY_NOTAVAIL);
+        const NO_KEY: u64 = widen(c::KFI_KEY_NOTAVAIL);
         match keys {
             Some(keys) => Self {
                 desc: keys.desc,
-                key: match domain.has_mode(KFI_MR_RAW) {
+                key: match domain.has_mode(c::KFI_MR_RAW) {
                     true => NO_KEY,
                     false => keys.key,
                 },
@@ -140,7 +136,7 @@ impl Public {
     fn to_c(self, fid: kfid) -> kfid_mr {
         kfid_mr {
             fid: kfid {
-                ref_cnt: atomic_t { counter: 1 },
+                ref_cnt: c::atomic_t { counter: 1 },
                 ..fid
             },
             mem_desc: ptr::without_provenance_mut(self.desc),

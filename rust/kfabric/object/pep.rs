@@ -38,16 +38,12 @@ use crate::{
 };
 use kfi_bindings::{
     kfi_ep_type_KFI_EP_MSG as EP_MSG,
-    kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC,
-    kfi_ops_cm,
-    kfi_ops_ep,
-    kfid_pep,
-    KFI_CONNREQ, //
+    kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC, //
 };
 
 /// The class of passive endpoints.
 static PEP: Class = Class::new(
-    kfi_bindings::KFI_CLASS_PEP,
+    c::KFI_CLASS_PEP,
     c"not a passive endpoint",
     c"a passive endpoint is open in it",
 );
@@ -75,7 +71,7 @@ pub(crate) struct PepBody {
     /// The template for infos of connection requests.
     info: Arc<InfoChain>,
     /// The object that events name.
-    pep: *mut kfid_pep,
+    pep: *mut c::kfid_pep,
     context: *mut c_void,
 }
 
@@ -205,9 +201,9 @@ impl Close for PepBody {
 unsafe fn make(
     fabric: &FabricObject,
     info: *const kfi_info,
-    pep: *mut kfid_pep,
+    pep: *mut c::kfid_pep,
     context: *mut c_void,
-) -> Result<(kfid_pep, impl PinInit<PepBody>), Refusal> {
+) -> Result<(c::kfid_pep, impl PinInit<PepBody>), Refusal> {
     // SAFETY: `info` is null, an error pointer, or valid for the call.
     let info = unsafe { info_ref(info) }?;
     // SAFETY: `ep_attr` is null or valid for the call.
@@ -223,7 +219,7 @@ unsafe fn make(
     let address = source.ok_or(none)?;
     // SAFETY: Each pointer of `info` is null or valid for the call.
     let info = unsafe { InfoChain::duplicate(info) }?;
-    let c = kfid_pep {
+    let c = c::kfid_pep {
         fid: PepObject::fid(context),
         ops: EP.as_ptr(),
         cm: CM.as_ptr(),
@@ -253,7 +249,7 @@ unsafe fn make(
 pub(crate) unsafe extern "C" fn open(
     fabric: *mut kfid_fabric,
     info: *mut kfi_info,
-    pep: *mut *mut kfid_pep,
+    pep: *mut *mut c::kfid_pep,
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: `fabric` is null or open, and begins with its fid. `pep` is null or valid for writes. `info` is null,
@@ -266,7 +262,7 @@ pub(crate) unsafe extern "C" fn open(
 }
 
 impl Object for PepBody {
-    type C = kfid_pep;
+    type C = c::kfid_pep;
     type Place = Place<Self>;
     const CLASS: &'static Class = &PEP;
     const OPS: kfi_ops = kfi_ops {
@@ -277,7 +273,7 @@ impl Object for PepBody {
 }
 
 /// The slots for options and contexts.
-pub(super) static EP: Table<kfi_ops_ep> = unserved!(
+pub(super) static EP: Table<c::kfi_ops_ep> = unserved!(
     kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
 );
 
@@ -291,7 +287,7 @@ unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -
     // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
         PepObject::call(fid, |pep| match u32::try_from(command) {
-            Ok(kfi_bindings::KFI_BACKLOG) => {
+            Ok(c::KFI_BACKLOG) => {
                 pep.set_backlog(*arg.cast::<c_int>().as_ref().ok_or(Refusal::NULL)?)
             }
             _ => Err(Refusal::new(Errno::ENOSYS, c"unknown command")),
@@ -300,8 +296,8 @@ unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -
 }
 
 /// The slots for connections.
-pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
-    size: size_of::<kfi_ops_cm>(),
+pub(super) static CM: Table<c::kfi_ops_cm> = Table(c::kfi_ops_cm {
+    size: size_of::<c::kfi_ops_cm>(),
     setname: Some(setname),
     getname: Some(getname),
     getpeer: OpsSlot::NOSYS,
@@ -350,7 +346,7 @@ unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize)
 /// # Safety
 ///
 /// `pep` is an open object.
-unsafe extern "C" fn listen(pep: *mut kfid_pep) -> c_int {
+unsafe extern "C" fn listen(pep: *mut c::kfid_pep) -> c_int {
     // SAFETY: `pep` is an open object, and begins with its fid.
     unsafe { Obj::call(pep.cast(), |pep: &PepObject| pep.listen()) }
 }
@@ -362,7 +358,7 @@ unsafe extern "C" fn listen(pep: *mut kfid_pep) -> c_int {
 /// - `pep` is an open object.
 /// - `param` is null or has `paramlen` bytes.
 unsafe extern "C" fn reject(
-    pep: *mut kfid_pep,
+    pep: *mut c::kfid_pep,
     handle: *mut kfid,
     param: *const c_void,
     paramlen: usize,
@@ -459,7 +455,7 @@ impl ConnRequestWriter {
         if let Some(fields) = info.fields_mut() {
             fields.handle = handle;
         }
-        match self.writer.try_connection(KFI_CONNREQ, info, &data) {
+        match self.writer.try_connection(c::KFI_CONNREQ, info, &data) {
             true => None,
             // The event queue is full, so no consumer can answer the request.
             false => requests::forget(handle),

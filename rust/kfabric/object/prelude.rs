@@ -40,6 +40,7 @@ pub(super) use crate::{
             DescMr, //
         },
         AtomicForm,
+        Op,
         PostFlags, //
     },
     prelude::*,

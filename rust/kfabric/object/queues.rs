@@ -2,11 +2,7 @@
 
 //! The common parts of event queues, completion queues and counters.
 
-use super::{
-    domain::DomainBody,
-    fabric::FabricBody,
-    prelude::*, //
-};
+use super::prelude::*;
 use kernel::time::msecs_to_jiffies;
 
 /// Returns whether the consumer can wait for an object with this wait object. Any context.
@@ -57,18 +53,6 @@ pub(super) unsafe fn call<T: Object>(
 pub(super) trait Words {
     /// Returns the text of a provider's error number. Any context.
     fn words(&self, prov_errno: c_int) -> Option<&'static CStr>;
-}
-
-impl Words for DomainBody {
-    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
-        self.provider().words(prov_errno)
-    }
-}
-
-impl Words for FabricBody {
-    fn words(&self, prov_errno: c_int) -> Option<&'static CStr> {
-        self.provider().words(prov_errno)
-    }
 }
 
 /// Returns the text of a provider's error number: `kfi_cq_strerror()` and `kfi_eq_strerror()`. Any context.

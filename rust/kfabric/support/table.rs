@@ -88,11 +88,11 @@ macro_rules! slots {
 
 slots!(A B C D E F G H I J K L M N O P);
 
-/// Makes a table of a type in which each call returns `ENOSYS`.
+/// Makes a table of a C type in which each call returns `ENOSYS`.
 macro_rules! unserved {
     ($type:ident: $($slot:ident),* $(,)?) => {
-        $crate::support::table::Table($type {
-            size: size_of::<$type>(),
+        $crate::support::table::Table(kfi_bindings::$type {
+            size: size_of::<kfi_bindings::$type>(),
             $($slot: $crate::support::table::OpsSlot::NOSYS),*
         })
     };

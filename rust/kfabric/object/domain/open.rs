@@ -90,7 +90,7 @@ unsafe fn make(
     // The provider may not need the binding of regions to endpoints that the consumer permits.
     let mr_mode = match imp.binds_regions() {
         true => attr.mr_mode,
-        false => attr.mr_mode & !signed(kfi_bindings::KFI_MR_ENDPOINT),
+        false => attr.mr_mode & !signed(c::KFI_MR_ENDPOINT),
     };
     let mut mr_limits = *imp.mr_limits();
     mr_limits.segments = within(attr.mr_iov_limit, mr_limits.segments)?;
@@ -205,8 +205,8 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
         DomainObject::call(fid, |domain| match u32::try_from(command) {
-            Ok(kfi_bindings::KFI_MAP_RAW_MR) => map(domain, arg),
-            Ok(kfi_bindings::KFI_UNMAP_KEY) => unmap(domain, arg),
+            Ok(c::KFI_MAP_RAW_MR) => map(domain, arg),
+            Ok(c::KFI_UNMAP_KEY) => unmap(domain, arg),
             _ => Err(Errno::ENOSYS.into()),
         })
     }
@@ -275,7 +275,7 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
     let map = unsafe { arg.cast::<c::kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
     // SAFETY: `map.key` is null or valid for writes.
     let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
-    *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);
+    *key = widen(c::KFI_KEY_NOTAVAIL);
     no_flags(map.flags)?;
     if map.raw_key.is_null() {
         return Err(Refusal::NULL);

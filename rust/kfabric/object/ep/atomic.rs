@@ -13,8 +13,7 @@ use super::{
         CallFlags,
         RemoteArg,
         Target,
-        TransferArgs,
-        TransferKind, //
+        TransferArgs, //
     },
     EndpointObject, //
 };
@@ -179,7 +178,7 @@ impl AtomicArgs {
             data: None,
             context: self.context,
         };
-        post(on, &TransferKind::Atomic { what, fetches }, &args)
+        post(on, Op::Atomic { what, fetches }, &args)
     }
 }
 

@@ -9,8 +9,7 @@ use super::posting::{
     post_on,
     CallFlags,
     RemoteArg,
-    TransferArgs,
-    TransferKind, //
+    TransferArgs, //
 };
 use crate::{
     object::prelude::*,
@@ -55,7 +54,7 @@ pub(super) static RMA: Table<c::kfi_ops_rma> = Table(c::kfi_ops_rma {
 
 /// A kind of transfer as a type parameter.
 trait TypedKind {
-    const KIND: TransferKind;
+    const OP: Op;
 }
 
 /// A pointer to one buffer, as C declares it.
@@ -82,10 +81,10 @@ enum ReadKind {}
 enum WriteKind {}
 
 implement! {
-    SendKind: TypedKind, KIND: TransferKind = TransferKind::Send;
-    ReceiveKind: TypedKind, KIND: TransferKind = TransferKind::Receive;
-    ReadKind: TypedKind, KIND: TransferKind = TransferKind::Read;
-    WriteKind: TypedKind, KIND: TransferKind = TransferKind::Write;
+    SendKind: TypedKind, OP: Op = Op::Send { data: None, invalidates: None };
+    ReceiveKind: TypedKind, OP: Op = Op::Receive;
+    ReadKind: TypedKind, OP: Op = Op::Read;
+    WriteKind: TypedKind, OP: Op = Op::Write { data: None };
     kvec: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_KVEC;
     bio_vec: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_BVEC;
     scatterlist: ListEntry, TYPE: c::kfi_iov_type = c::kfi_iov_type_KFI_SGL;
@@ -128,7 +127,7 @@ unsafe fn post_buffer<T: TypedKind>(
         context,
     });
     // SAFETY: `ep` is an open object.
-    unsafe { post_on(ep, &T::KIND, args) }
+    unsafe { post_on(ep, T::OP, args) }
 }
 
 /// Defines the slots whose arguments differ in the peer's memory only. `$remote` is that memory, made of
@@ -180,7 +179,7 @@ macro_rules! slots {
                 context,
             });
             // SAFETY: `ep` is an open object.
-            unsafe { post_on(ep, &T::KIND, args) }
+            unsafe { post_on(ep, T::OP, args) }
         }
 
         /// Transfers one buffer that the caller may reuse after the return: `inject`.
@@ -288,7 +287,7 @@ unsafe extern "C" fn by_msg<T: TypedKind>(
     // are pointers.
     let args = msg.and_then(|msg| unsafe { args_of!(msg, RemoteArg::Absent, flags) });
     // SAFETY: `ep` is an open object.
-    unsafe { post_on(ep, &T::KIND, args) }
+    unsafe { post_on(ep, T::OP, args) }
 }
 
 /// Returns the peer's memory of an RMA transfer.
@@ -334,5 +333,5 @@ unsafe extern "C" fn by_msg_rma<T: TypedKind>(
         args_of!(msg, remote, flags)
     });
     // SAFETY: `ep` is an open object.
-    unsafe { post_on(ep, &T::KIND, args) }
+    unsafe { post_on(ep, T::OP, args) }
 }

@@ -37,8 +37,7 @@ use crate::{
 };
 use kfi_bindings::{
     kfi_ep_type_KFI_EP_MSG as EP_MSG,
-    kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC,
-    kfi_rx_attr, //
+    kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC, //
 };
 
 /// Creates the connected part of an endpoint, which is going to be at `ep`. May sleep.
@@ -257,7 +256,7 @@ fn msg_attr(limits: &MsgLimits, info: &kfi_info) -> Result<MsgEpAttr, Refusal> {
 /// Creates a shared receive context of a domain. May sleep.
 fn make_srx(
     domain: &DomainObject,
-    attr: Option<&kfi_rx_attr>,
+    attr: Option<&c::kfi_rx_attr>,
     context: *mut c_void,
 ) -> Result<(kfid_ep, SrxBody), Refusal> {
     let provider = domain.provider();
@@ -283,7 +282,7 @@ fn make_srx(
 /// - `srx` is null or valid for writes.
 pub(crate) unsafe extern "C" fn open_srx(
     domain: *mut kfid_domain,
-    attr: *mut kfi_rx_attr,
+    attr: *mut c::kfi_rx_attr,
     srx: *mut *mut kfid_ep,
     context: *mut c_void,
 ) -> c_int {

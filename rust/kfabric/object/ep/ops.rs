@@ -16,13 +16,6 @@ use super::{
 };
 use crate::object::prelude::*;
 use core::ops::RangeInclusive;
-use kfi_bindings::{
-    kfi_ops_cm,
-    kfi_ops_ep,
-    kfi_ops_tagged,
-    KFI_OPT_CM_DATA_SIZE,
-    KFI_OPT_ENDPOINT, //
-};
 
 impl Object for EndpointBody {
     type C = kfid_ep;
@@ -36,19 +29,19 @@ impl Object for EndpointBody {
 }
 
 /// Options and contexts.
-pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
-    size: size_of::<kfi_ops_ep>(),
+pub(super) static EP: Table<c::kfi_ops_ep> = Table(c::kfi_ops_ep {
+    size: size_of::<c::kfi_ops_ep>(),
     cancel: Some(cancel),
     getopt: Some(getopt),
     setopt: Some(setopt),
     tx_ctx: OpsSlot::NOSYS,
     rx_ctx: OpsSlot::NOSYS,
-    rx_size_left: Some(rx_size_left),
-    tx_size_left: Some(tx_size_left),
+    rx_size_left: Some(size_left::<true>),
+    tx_size_left: Some(size_left::<false>),
 });
 
 /// Tagged messages.
-pub(super) static TAGGED: Table<kfi_ops_tagged> = unserved!(
+pub(super) static TAGGED: Table<c::kfi_ops_tagged> = unserved!(
     kfi_ops_tagged: recv, recvv, recvbv, recvmsg, send, sendv, sendbv, sendmsg, inject, senddata,
     injectdata, recvsgl, sendsgl
 );
@@ -63,7 +56,7 @@ pub(super) unsafe extern "C" fn control(
     command: c_int,
     _arg: *mut c_void,
 ) -> c_int {
-    if u32::try_from(command) != Ok(kfi_bindings::KFI_ENABLE) {
+    if u32::try_from(command) != Ok(c::KFI_ENABLE) {
         return Refusal::new(Errno::ENOSYS, c"unknown command").report();
     }
     // SAFETY: `fid` is an open object.
@@ -87,7 +80,7 @@ const UNKNOWN: Refusal = Refusal::new(Errno::ENOPROTOOPT, c"no such option");
 /// Returns the number of an option.
 fn name(level: c_int, name: c_int) -> Result<u32, Refusal> {
     match (u32::try_from(level), u32::try_from(name)) {
-        (Ok(KFI_OPT_ENDPOINT), Ok(name)) => Ok(name),
+        (Ok(c::KFI_OPT_ENDPOINT), Ok(name)) => Ok(name),
         _ => Err(UNKNOWN),
     }
 }
@@ -101,7 +94,7 @@ impl Msg {
     /// - `EINVAL`: the option is read-only, or the value is out of range.
     /// - `EOPBADSTATE`: the endpoint has tried to connect.
     fn set_option(&self, name: u32, value: Option<u32>) -> Result<(), Refusal> {
-        if name == KFI_OPT_CM_DATA_SIZE {
+        if name == c::KFI_OPT_CM_DATA_SIZE {
             return Err(Refusal::new(Errno::EINVAL, c"the option can't be set"));
         }
         let (option, values) = self.option(name)?;
@@ -194,7 +187,7 @@ pub(super) unsafe extern "C" fn getopt(
         EndpointObject::call(fid, |endpoint| {
             let msg = endpoint.transferring()?;
             match name(level, option)? {
-                KFI_OPT_CM_DATA_SIZE => {
+                c::KFI_OPT_CM_DATA_SIZE => {
                     let [size, _, _] = msg.limits.cm_data_size;
                     give(size, value, len)
                 }
@@ -205,43 +198,23 @@ pub(super) unsafe extern "C" fn getopt(
 }
 
 /// Returns the number of receives, or of other transfers, that the endpoint's queue and the completion queue
-/// can take. Any context.
+/// can take: `kfi_rx_size_left()`, `kfi_tx_size_left()`. Any context.
 ///
 /// # Safety
 ///
 /// `ep` is an open object.
-unsafe fn left(ep: *mut kfid_ep, receives: bool) -> isize {
+unsafe extern "C" fn size_left<const RECEIVES: bool>(ep: *mut kfid_ep) -> isize {
     // SAFETY: `ep` is an open object, and a `kfid_ep` begins with its fid.
     let target = unsafe { Target::find(ep.cast()) };
-    target.and_then(|target| target.left(receives)).map_or_else(
+    target.and_then(|target| target.left(RECEIVES)).map_or_else(
         |refusal| signed_size(refusal.report()),
         |left| isize::try_from(left).unwrap_or(isize::MAX),
     )
 }
 
-/// Returns the free receive requests: `kfi_rx_size_left()`. Any context.
-///
-/// # Safety
-///
-/// `ep` is an open object.
-pub(super) unsafe extern "C" fn rx_size_left(ep: *mut kfid_ep) -> isize {
-    // SAFETY: `ep` is an open object.
-    unsafe { left(ep, true) }
-}
-
-/// Returns the free transmit requests: `kfi_tx_size_left()`. Any context.
-///
-/// # Safety
-///
-/// `ep` is an open object.
-pub(super) unsafe extern "C" fn tx_size_left(ep: *mut kfid_ep) -> isize {
-    // SAFETY: `ep` is an open object.
-    unsafe { left(ep, false) }
-}
-
 /// The slots for connections.
-pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
-    size: size_of::<kfi_ops_cm>(),
+pub(super) static CM: Table<c::kfi_ops_cm> = Table(c::kfi_ops_cm {
+    size: size_of::<c::kfi_ops_cm>(),
     setname: OpsSlot::NOSYS,
     getname: Some(getname),
     getpeer: Some(getpeer),

@@ -22,7 +22,6 @@ use crate::{
         injected::InjectCopy,
         local::LocalRules,
         LocalMemory,
-        Op,
         RemoteMemory,
         TransferRequest, //
     },
@@ -31,7 +30,6 @@ use crate::{
         ticket::Ticket, //
     }, //
 };
-use kfi_bindings::kfi_rma_iov;
 
 /// The object that a consumer posts a transfer on.
 #[derive(Clone, Copy)]
@@ -100,8 +98,8 @@ impl<'a> Target<'a> {
     /// - `ENOCQ`: the shared receive context has no completion queue.
     /// - `EOPNOTSUPP`: a receive on an endpoint that shares a receive context.
     /// - `EOPBADSTATE`, `ENOTCONN`: the endpoint is not enabled, or not connected.
-    fn settings(&self, kind: &TransferKind) -> Result<Settings<'a>, Refusal> {
-        let receives = matches!(kind, TransferKind::Receive);
+    fn settings(&self, op: &Op) -> Result<Settings<'a>, Refusal> {
+        let receives = matches!(op, Op::Receive);
         let msg = match self.queue {
             Queue::Shared(_) if !receives => return Err(NO_SUCH_CALL),
             Queue::Shared(srx) => {
@@ -128,11 +126,11 @@ impl<'a> Target<'a> {
             phase => return Err(phase.refusal()),
         }
         let [send, receive, read, write] = &msg.bound.counters;
-        let counter = match kind {
-            TransferKind::Send => send,
-            TransferKind::Receive => receive,
-            TransferKind::Read | TransferKind::Atomic { fetches: true, .. } => read,
-            TransferKind::Write | TransferKind::Atomic { .. } => write,
+        let counter = match op {
+            Op::Send { .. } => send,
+            Op::Receive => receive,
+            Op::Read | Op::Atomic { fetches: true, .. } => read,
+            Op::Write { .. } | Op::Atomic { .. } => write,
         };
         let (default_flags, cq) = match receives {
             true => (msg.init.op_flags.receive, &msg.bound.receive),
@@ -191,15 +189,6 @@ pub(super) struct TransferArgs<'a> {
     pub(super) context: *mut c_void,
 }
 
-/// The kind of a transfer.
-pub(super) enum TransferKind {
-    Send,
-    Receive,
-    Read,
-    Write,
-    Atomic { what: AtomicOp, fetches: bool },
-}
-
 /// The peer's memory, as the consumer gave it.
 pub(super) enum RemoteArg<'a> {
     /// No memory: the transfer is a message.
@@ -207,7 +196,7 @@ pub(super) enum RemoteArg<'a> {
     /// A range as long as the local buffers, or as the operand of an atomic operation.
     At { address: u64, key: u64 },
     /// Ranges with lengths.
-    Ranges(&'a [kfi_rma_iov]),
+    Ranges(&'a [c::kfi_rma_iov]),
 }
 
 impl RemoteArg<'_> {
@@ -262,50 +251,27 @@ impl RemoteArg<'_> {
     }
 }
 
-impl TransferKind {
-    /// Returns the flags that a caller may pass.
-    const fn known_flags(&self) -> u64 {
-        match self {
-            Self::Receive => PostFlags::RECEIVE,
-            Self::Read => PostFlags::READ,
-            Self::Send => PostFlags::SEND,
-            Self::Write => PostFlags::TRANSMIT,
-            Self::Atomic { .. } => PostFlags::ATOMIC,
-        }
+/// Returns the flags that a caller may pass.
+const fn known_flags(op: &Op) -> u64 {
+    match op {
+        Op::Receive => PostFlags::RECEIVE,
+        Op::Read => PostFlags::READ,
+        Op::Send { .. } => PostFlags::SEND,
+        Op::Write { .. } => PostFlags::TRANSMIT,
+        Op::Atomic { .. } => PostFlags::ATOMIC,
     }
+}
 
-    /// Returns the operation for the provider, with its immediate data and the peer's key that it
-    /// invalidates.
-    const fn op(&self, data: Option<u64>, invalidates: Option<u64>) -> Op {
-        match *self {
-            Self::Send => Op::Send { data, invalidates },
-            Self::Receive => Op::Receive,
-            Self::Read => Op::Read,
-            Self::Write => Op::Write { data },
-            Self::Atomic { what, fetches } => Op::Atomic { what, fetches },
-        }
-    }
-
-    /// Returns the bytes of the peer's memory that a transfer of `local` bytes accesses.
-    fn remote_bytes(&self, local: u64) -> u64 {
-        match self {
-            Self::Atomic { .. } => widen(WORD),
-            _ => local,
-        }
-    }
-
-    /// Returns the flags of a completion queue entry.
-    const fn entry_flags(&self) -> u64 {
-        let flags = match self {
-            Self::Send => c::KFI_MSG | c::KFI_SEND,
-            Self::Receive => c::KFI_MSG | c::KFI_RECV,
-            Self::Read => c::KFI_RMA | c::KFI_READ,
-            Self::Write => c::KFI_RMA | c::KFI_WRITE,
-            Self::Atomic { fetches: true, .. } => c::KFI_ATOMIC | c::KFI_READ,
-            Self::Atomic { .. } => c::KFI_ATOMIC | c::KFI_WRITE,
-        };
-        widen_u32(flags)
-    }
+/// Returns the flags of a completion queue entry.
+const fn entry_flags(op: &Op) -> u64 {
+    widen_u32(match op {
+        Op::Send { .. } => c::KFI_MSG | c::KFI_SEND,
+        Op::Receive => c::KFI_MSG | c::KFI_RECV,
+        Op::Read => c::KFI_RMA | c::KFI_READ,
+        Op::Write { .. } => c::KFI_RMA | c::KFI_WRITE,
+        Op::Atomic { fetches: true, .. } => c::KFI_ATOMIC | c::KFI_READ,
+        Op::Atomic { .. } => c::KFI_ATOMIC | c::KFI_WRITE,
+    })
 }
 
 /// Checks whether an atomic operation can access the peer's memory.
@@ -321,10 +287,10 @@ fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
 }
 
 impl CallFlags {
-    fn parse(self, kind: &TransferKind, default: u64) -> Result<PostFlags, Refusal> {
+    fn parse(self, op: &Op, default: u64) -> Result<PostFlags, Refusal> {
         match self {
-            Self::Default => Ok(PostFlags::masked(default, kind.known_flags())),
-            Self::Given(flags) => PostFlags::parse(flags, kind.known_flags()),
+            Self::Default => Ok(PostFlags::masked(default, known_flags(op))),
+            Self::Given(flags) => PostFlags::parse(flags, known_flags(op)),
             Self::Inject => Ok(PostFlags {
                 injects: true,
                 ..PostFlags::default()
@@ -351,7 +317,7 @@ fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Opt
     }
 }
 
-/// Posts a transfer.
+/// Posts a transfer. `op` has no immediate data, and no key to invalidate: they are among the arguments.
 ///
 /// # Errors
 ///
@@ -363,16 +329,12 @@ fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Opt
 /// - The errors of [`LocalPieces::find`](crate::post::local::LocalPieces::find), [`InjectCopy::copy`] and [`RemoteMemory::add`].
 /// - `EAGAIN`: the endpoint's queue or the completion queue is full.
 /// - The errors of the provider.
-pub(super) fn post(
-    on: Target<'_>,
-    kind: &TransferKind,
-    args: &TransferArgs<'_>,
-) -> Result<(), Refusal> {
-    let settings = on.settings(kind)?;
+pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Result<(), Refusal> {
+    let settings = on.settings(&op)?;
     let (domain, limits) = (on.domain, on.limits);
-    let mut flags = args.flags.parse(kind, settings.default_flags)?;
+    let mut flags = args.flags.parse(&op, settings.default_flags)?;
     // The operands of an atomic operation are already copied.
-    flags.injects &= !matches!(kind, TransferKind::Atomic { .. });
+    flags.injects &= !matches!(op, Op::Atomic { .. });
     let data = data_of(args, flags, limits.cq_data_size)?;
     let find = |desc| -> Result<DescMr, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
@@ -383,8 +345,14 @@ pub(super) fn post(
         by_region: limits.local.by_region && !flags.injects,
         ..limits.local
     };
-    let invalidates = args.data.filter(|_| flags.invalidates);
-    let op = kind.op(data, invalidates);
+    match &mut op {
+        Op::Send {
+            data: of_send,
+            invalidates,
+        } => (*of_send, *invalidates) = (data, args.data.filter(|_| flags.invalidates)),
+        Op::Write { data: of_write } => *of_write = data,
+        _ => (),
+    }
     let mut transfer = TransferRequest::new(op, flags);
     let bytes = match &mut transfer.local {
         LocalMemory::Lent(local) if !flags.injects => {
@@ -396,7 +364,10 @@ pub(super) fn post(
             local.bytes()
         }
     };
-    let bytes = kind.remote_bytes(bytes);
+    let bytes = match op {
+        Op::Atomic { .. } => widen(WORD),
+        _ => bytes,
+    };
     let (remote, most) = (&mut transfer.remote, limits.remote_pieces);
     args.remote.find(remote, &domain.keys, bytes, most)?;
     if matches!(op, Op::Atomic { .. }) {
@@ -412,7 +383,7 @@ pub(super) fn post(
     let context = Context(args.context);
     let done = CqEntry {
         context,
-        flags: kind.entry_flags(),
+        flags: entry_flags(&op),
         len: 0,
         buf: Context::NULL,
         data: 0,
@@ -455,9 +426,9 @@ pub(super) unsafe fn with_target(
 /// `ep` is null or an open object for the call, of this core or of another provider.
 pub(super) unsafe fn post_on(
     ep: *mut kfid_ep,
-    kind: &TransferKind,
+    op: Op,
     args: Result<TransferArgs<'_>, Refusal>,
 ) -> isize {
     // SAFETY: `ep` is null or open for the call.
-    unsafe { with_target(ep, |target| post(target, kind, &args?)) }
+    unsafe { with_target(ep, |target| post(target, op, &args?)) }
 }

@@ -19,14 +19,10 @@ use crate::{
     },
     provider::msg_ep::Srx, //
 };
-use kfi_bindings::{
-    KFI_RECV,
-    KFI_SELECTIVE_COMPLETION, //
-};
 
 /// The class of receive contexts.
 pub(super) static SRX: Class = Class::new(
-    kfi_bindings::KFI_CLASS_SRX_CTX,
+    c::KFI_CLASS_SRX_CTX,
     c"not a shared receive context",
     c"a shared receive context is open in it",
 );
@@ -165,13 +161,13 @@ impl Object for SrxBody {
 
 impl Binds for SrxBody {
     fn bind(srx: &SrxObject, other: Other<'_>) -> Result<(), Refusal> {
-        const RECV: u64 = widen_u32(KFI_RECV);
+        const RECV: u64 = widen_u32(c::KFI_RECV);
         let domain = srx.parent();
         if let Ok(cq) = other.object::<CqBody>() {
-            let flags = other.flags_of(RECV, KFI_SELECTIVE_COMPLETION)?;
+            let flags = other.flags_of(RECV, c::KFI_SELECTIVE_COMPLETION)?;
             let reports = CqBinding {
                 cq: other.bind_any(domain, cq)?,
-                selective: flags & KFI_SELECTIVE_COMPLETION != 0,
+                selective: flags & c::KFI_SELECTIVE_COMPLETION != 0,
             };
             let _alone = srx.reporting.lock();
             keep(&srx.reports, reports)

@@ -10,11 +10,6 @@ use core::mem::{
     take,
     ManuallyDrop, //
 };
-use kfi_bindings::{
-    kfi_eq_cm_entry,
-    kfi_eq_entry,
-    kfi_eq_err_entry, //
-};
 
 /// A bounded FIFO that reports lost entries at their position.
 ///
@@ -232,7 +227,7 @@ impl<T> EqRing<T> {
 }
 
 /// The longest structure that a consumer can write, in bytes.
-pub(super) const ENTRY_MAX: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
+pub(super) const ENTRY_MAX: usize = crate::support::num::index(c::KFI_EQ_ENTRY_MAX);
 
 /// The private data of a peer.
 pub(super) type PeerData = Option<Arc<KVec<u8>>>;
@@ -245,10 +240,10 @@ pub(super) struct EqEvent {
 
 enum Body {
     /// An event of the core.
-    Entry(kfi_eq_entry),
+    Entry(c::kfi_eq_entry),
     /// An event about a connection.
     Connection {
-        head: kfi_eq_cm_entry,
+        head: c::kfi_eq_cm_entry,
         /// The info that `head` points to. A reader takes it over.
         info: InfoChain,
         data: PeerData,
@@ -265,13 +260,13 @@ impl EqEvent {
     pub(super) fn new(number: u32, fid: *mut kfid, context: *mut c_void, data: u64) -> Self {
         Self {
             number,
-            body: Body::Entry(kfi_eq_entry { fid, context, data }),
+            body: Body::Entry(c::kfi_eq_entry { fid, context, data }),
         }
     }
 
     /// Creates an event about a connection. A connection request has an info for the reader.
     pub(super) fn connection(number: u32, fid: *mut kfid, info: InfoChain, data: PeerData) -> Self {
-        let head = kfi_eq_cm_entry {
+        let head = c::kfi_eq_cm_entry {
             fid,
             info: info.as_ptr(),
             data: Default::default(),
@@ -357,8 +352,8 @@ unsafe impl Send for EqFailure {}
 
 impl EqFailure {
     /// Returns the C structure of the event. Its data stays valid while `self` or a clone exists.
-    pub(super) fn entry(&self) -> kfi_eq_err_entry {
-        let mut entry = kfi_eq_err_entry {
+    pub(super) fn entry(&self) -> c::kfi_eq_err_entry {
+        let mut entry = c::kfi_eq_err_entry {
             fid: self.fid,
             context: self.context,
             err: self.errno,

@@ -19,10 +19,6 @@ use crate::{
     },
     provider::Provider, //
 };
-use kfi_bindings::{
-    kfi_fabric_attr,
-    kfi_ops_fabric, //
-};
 
 /// Opens a fabric: the `fabric` slot of a Rust provider. May sleep.
 ///
@@ -31,7 +27,7 @@ use kfi_bindings::{
 /// - `attr` is valid for the call, and its `name` is a string.
 /// - `fabric` is valid for writes.
 pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
-    attr: *mut kfi_fabric_attr,
+    attr: *mut c::kfi_fabric_attr,
     fabric: *mut *mut kfid_fabric,
     context: *mut c_void,
 ) -> c_int {
@@ -74,10 +70,10 @@ fn new(
 }
 
 /// The slots that open objects in a fabric.
-static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
+static OPS: ClassTable<c::kfi_ops_fabric> = ClassTable::new(
     &FABRIC,
-    kfi_ops_fabric {
-        size: ClassTable::<kfi_ops_fabric>::SIZE,
+    c::kfi_ops_fabric {
+        size: ClassTable::<c::kfi_ops_fabric>::SIZE,
         domain: Some(domain::open::open),
         passive_ep: Some(pep::open),
         eq_open: Some(eq::open),

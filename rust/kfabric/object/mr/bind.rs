@@ -6,26 +6,18 @@
 
 use super::{
     bind_slots::BindSlots,
-    MrBody,
-    MrObject, //
+    prelude::*, //
 };
 use crate::object::{
     cntr::CounterBody,
-    endpoint_mrs::EndpointMrs,
-    ep::EndpointBody,
-    prelude::*, //
-};
-use kfi_bindings::{
-    KFI_MR_ENDPOINT,
-    KFI_REMOTE_WRITE,
-    KFI_RMA_EVENT, //
+    ep::EndpointBody, //
 };
 
 impl Binds for MrBody {
     fn bind(mr: &MrObject, other: Other<'_>) -> Result<(), Refusal> {
         let domain = mr.parent();
-        let counters = domain.mr_limits.flags & KFI_RMA_EVENT != 0;
-        if !counters && !domain.has_mode(KFI_MR_ENDPOINT) {
+        let counters = domain.mr_limits.flags & c::KFI_RMA_EVENT != 0;
+        if !counters && !domain.has_mode(c::KFI_MR_ENDPOINT) {
             return Err(Refusal::new(
                 Errno::ENOSYS,
                 c"the provider can't report accesses to a region",
@@ -38,7 +30,7 @@ impl Binds for MrBody {
                     c"the provider can't count accesses to a region",
                 ));
             }
-            let counter = other.bind(domain, counter, widen_u32(KFI_REMOTE_WRITE))?;
+            let counter = other.bind(domain, counter, widen_u32(c::KFI_REMOTE_WRITE))?;
             return mr.bind(|bonds| bonds.counter.bind(counter));
         }
         if let Ok(endpoint) = other.object::<EndpointBody>() {

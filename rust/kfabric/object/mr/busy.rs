@@ -5,16 +5,7 @@
 //!
 //! Others wait for that, but for who may not sleep: who enables a region, or is told of it.
 
-use super::{
-    mr_ext::MrExt,
-    state::MrState,
-    Inner,
-    MrObject, //
-};
-use crate::object::{
-    endpoint_mrs::EndpointMrs,
-    prelude::*, //
-};
+use super::prelude::*;
 
 /// A region's provider part and list, held until this is dropped. Any context.
 pub(super) struct BusyMr<'a> {

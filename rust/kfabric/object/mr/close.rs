@@ -3,24 +3,11 @@
 //! The end of a region.
 
 use super::{
-    mr_ext::{
-        MrExt,
-        Said, //
-    },
+    mr_ext::Said,
     parts::MrParts,
-    reference::MrRef,
-    state::MrState,
-    Inner,
-    MrBody,
-    MrObject,
-    Public, //
-};
-use crate::object::{
-    domain::DomainObject,
-    endpoint_mrs::EndpointMrs,
-    obj::Leave,
     prelude::*, //
 };
+use crate::object::obj::Leave;
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
 /// When it returns 0, no peer can reach the memory.

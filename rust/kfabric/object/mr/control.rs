@@ -12,15 +12,10 @@ use super::{
         enable_later,
         finish, //
     },
-    mr_ext::MrExt,
-    reference::MrRef,
-    MrObject, //
+    prelude::*, //
 };
 use crate::{
-    object::{
-        descs::DescEntry,
-        prelude::*, //
-    },
+    object::descs::DescEntry,
     region::shape::AddrRange, //
 };
 use core::ptr::without_provenance_mut;

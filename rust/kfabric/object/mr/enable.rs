@@ -10,18 +10,12 @@
 
 use super::{
     mr_ext::Said,
-    reference::MrRef,
-    Inner,
-    MrObject,
-    Public,
-    MAX_TOGETHER, //
+    prelude::*, //
 };
 use crate::object::{
     eq::Unread,
-    pending_regs::PendingRegs,
-    prelude::*, //
+    pending_regs::PendingRegs, //
 };
-use kfi_bindings::KFI_MR_COMPLETE;
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
 /// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`MrOps::enable`](crate::provider::MrOps::enable), it may sleep.
@@ -145,7 +139,7 @@ impl MrObject {
         // SAFETY: `fid` is this open object's, and its context is C's to write, but not now.
         let context = unsafe { (&raw const (*fid).context).read() };
         match done {
-            Ok(()) => eq.complete(KFI_MR_COMPLETE, fid, context, 0),
+            Ok(()) => eq.complete(c::KFI_MR_COMPLETE, fid, context, 0),
             Err(refusal) => eq.fail(fid, context, *refusal),
         }
     }

@@ -6,16 +6,12 @@
 
 use super::{
     many::close_claimed,
-    MrBody, //
+    prelude::*, //
 };
 use crate::{
-    object::{
-        pending_regs::PendingRegs,
-        prelude::*, //
-    },
+    object::pending_regs::PendingRegs,
     support::module::returned, //
 };
-use kfi_bindings::kfi_closing;
 
 /// How many are taken out at a time.
 const SOME: usize = 32;
@@ -26,7 +22,7 @@ const SOME: usize = 32;
 ///
 /// `mr` is null, an error pointer, or an open object, that nobody else uses. `closing` has `done` set, and stays until that
 /// is called.
-pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
+pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut c::kfi_closing) {
     // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
     let object = match unsafe { Claim::<MrBody>::new(mr.cast()) } {
         Ok(object) => object,
@@ -58,7 +54,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
 /// # Safety
 ///
 /// `closing` has `done` set, is there, and isn't used any more.
-unsafe fn tell(closing: *mut kfi_closing, ret: c_int) {
+unsafe fn tell(closing: *mut c::kfi_closing, ret: c_int) {
     // SAFETY: `closing` is valid, as the caller promises. C has set `done` to a function that takes
     // these arguments.
     unsafe {
@@ -101,7 +97,7 @@ pub(crate) fn close_pending(later: &PendingRegs) {
 }
 
 /// Reverses a list.
-fn in_order(mut last: *mut kfi_closing) -> *mut kfi_closing {
+fn in_order(mut last: *mut c::kfi_closing) -> *mut c::kfi_closing {
     let mut first = null_mut();
     while !last.is_null() {
         // SAFETY: In the list, so it is there and ours until it is told.

@@ -4,7 +4,6 @@
 
 use super::{
     close::MrClose,
-    mr_ext::EnableConditions,
     open::{
         self,
         NewMr, //
@@ -13,16 +12,12 @@ use super::{
         preallocate,
         PreallocatedMr, //
     },
+    prelude::*,
     reg::{
         attr_arguments,
         attr_source,
         requested, //
-    },
-    MAX_TOGETHER, //
-};
-use crate::object::{
-    domain::DomainObject,
-    prelude::*, //
+    }, //
 };
 
 /// The results that C gets: a region or an errno for each.

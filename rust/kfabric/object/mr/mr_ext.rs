@@ -23,10 +23,6 @@ use crate::{
     region::lease::Lease,
     support::cache::RARE_SIZE, //
 };
-use kfi_bindings::{
-    KFI_MR_ENDPOINT,
-    KFI_RMA_EVENT, //
-};
 
 /// The fields that only some regions need. Under the region's lock.
 #[pin_data]
@@ -167,8 +163,8 @@ impl EnableConditions {
     pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Self> {
         let later = Self {
             told: domain.eq().is_some(),
-            counter: request.flags & KFI_RMA_EVENT != 0,
-            endpoint: domain.has_mode(KFI_MR_ENDPOINT),
+            counter: request.flags & c::KFI_RMA_EVENT != 0,
+            endpoint: domain.has_mode(c::KFI_MR_ENDPOINT),
         };
         (later.told || later.counter || later.endpoint).then_some(later)
     }

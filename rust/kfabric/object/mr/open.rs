@@ -5,15 +5,10 @@
 use super::{
     close::MrClose,
     enable::enable_later,
-    mr_ext::EnableConditions,
     parts::{
         preallocate,
         PreallocatedMr, //
     },
-    reference::MrRef, //
-};
-use crate::object::{
-    domain::DomainObject,
     prelude::*, //
 };
 

@@ -8,14 +8,10 @@ use super::{
         end, //
     },
     control::control,
-    MrBody,
-    MrObject,
+    prelude::*,
     MR, //
 };
-use crate::object::{
-    domain::DomainBody,
-    prelude::*, //
-};
+use crate::object::domain::DomainBody;
 
 impl Object for MrBody {
     type C = kfid_mr;

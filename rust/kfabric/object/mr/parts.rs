@@ -7,26 +7,13 @@
 //! Lock order: the lock of a reserve is a leaf.
 
 use super::{
-    mr_ext::{
-        EnableConditions,
-        MrExt, //
-    },
-    reference::{
-        Memory,
-        MrRef, //
-    },
-    state::MrState,
-    Inner,
-    MrBody,
-    MrObject,
-    Public, //
+    prelude::*,
+    reference::Memory, //
 };
 use crate::{
     object::{
         children::Coming,
-        descs::DescEntry,
-        domain::DomainObject,
-        prelude::*, //
+        descs::DescEntry, //
     },
     support::{
         task::frees_memory,

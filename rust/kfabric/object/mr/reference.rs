@@ -12,7 +12,6 @@ use core::{
     ops::Deref, //
 };
 use kernel::sync::Refcount;
-use kfi_bindings::atomic_t;
 
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
@@ -45,7 +44,7 @@ unsafe impl Sync for MrRef {}
 impl MrObject {
     /// Returns the count of references to the object.
     fn references(&self) -> &Refcount {
-        const { assert!(size_of::<Refcount>() == size_of::<atomic_t>()) };
+        const { assert!(size_of::<Refcount>() == size_of::<c::atomic_t>()) };
         // SAFETY: The count is the core's, and C writes to others of its fields only. A `Refcount` is an `atomic_t`.
         unsafe { &*(&raw const (*self.as_ptr()).fid.ref_cnt).cast() }
     }

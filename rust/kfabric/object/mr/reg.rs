@@ -4,12 +4,11 @@
 //!
 //! Each of the five entry points names its list and calls [`register`].
 
-use super::open::open;
-use crate::object::{
-    domain::DomainObject,
-    opening::Out,
+use super::{
+    open::open,
     prelude::*, //
 };
+use crate::object::opening::Out;
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
