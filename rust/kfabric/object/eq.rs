@@ -8,10 +8,7 @@
 mod queue;
 mod ring;
 
-use self::ring::{
-    EqEvent,
-    First, //
-};
+use self::ring::EqEvent;
 use super::{
     fabric::FabricBody,
     pep::requests,
@@ -144,25 +141,16 @@ impl EqBuffer {
 /// The number of events of a queue if the consumer requests 0.
 const SIZE_DEFAULT: usize = 256;
 
-/// The requested attributes of an event queue.
-struct EqAttr {
-    size: usize,
-    waits: bool,
-    writable: bool,
-}
-
-fn parse(attr: &c::kfi_eq_attr) -> Result<EqAttr, Refusal> {
+/// Returns the number of events, and whether the consumer can wait for events and write them.
+fn parse(attr: &c::kfi_eq_attr) -> Result<(usize, bool, bool), Refusal> {
     const WRITE: u64 = widen_u32(c::KFI_WRITE);
     if attr.flags & !WRITE != 0 {
         let refusal = Refusal::new(Errno::EBADFLAGS, c"flags of an event queue");
         return Err(refusal.value(attr.flags));
     }
     let why = c"an event queue can't hold that many";
-    Ok(EqAttr {
-        size: queues::size(attr.size, SIZE_DEFAULT, why)?,
-        waits: can_wait(attr.wait_obj)?,
-        writable: attr.flags & WRITE != 0,
-    })
+    let size = queues::size(attr.size, SIZE_DEFAULT, why)?;
+    Ok((size, can_wait(attr.wait_obj)?, attr.flags & WRITE != 0))
 }
 
 /// Opens an event queue: the `eq_open` slot of a fabric. May sleep.
@@ -184,7 +172,7 @@ pub(crate) unsafe extern "C" fn open(
     // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
     unsafe {
         opening::open(fabric.cast(), eq, |_, eq| {
-            let wanted = parse_attr(attr, parse)?;
+            let (size, waits, writable) = parse_attr(attr, parse)?;
             let called = handler.map(|call| Handler::new(call, eq, context));
             let c = kfid_eq {
                 fid: EqObject::fid(context),
@@ -192,10 +180,10 @@ pub(crate) unsafe extern "C" fn open(
                 event_handler: handler,
             };
             let body = EqBody {
-                queue: EqCore::new(wanted.size, called)?,
+                queue: EqCore::new(size, called)?,
                 waiters: Children::new(),
-                waits: wanted.waits,
-                writable: wanted.writable,
+                waits,
+                writable,
             };
             Ok((c, body))
         })
@@ -291,9 +279,8 @@ unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut c::kfi_eq_err_entry, fl
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
         }
         let failure = match eq.queue.read_failure(peek) {
-            First::Entry(failure) => failure,
-            First::Nothing => return Ok(Err(Errno::EAGAIN)),
-            First::Lost => return Ok(Err(Errno::EOVERRUN)),
+            Ok(failure) => failure,
+            Err(errno) => return Ok(Err(errno)),
         };
         // SAFETY: `buf` isn't null, so it is valid for writes.
         unsafe { buf.write(failure.entry()) };

@@ -221,12 +221,12 @@ pub struct CqPlace(Option<Arc<CqCore>>);
 impl CqPlace {
     /// Reports that the operation succeeded. Any context; may call the consumer's handler.
     pub fn complete(self, done: CqEntry) {
-        self.put(CqOutcome::Done(done));
+        self.put(Ok(done));
     }
 
     /// Reports that the operation failed. Any context; may call the consumer's handler.
     pub fn fail(self, failure: CqErrEntry) {
-        self.put(CqOutcome::Failed(failure));
+        self.put(Err(failure));
     }
 
     fn put(mut self, entry: CqOutcome) {

@@ -11,7 +11,6 @@ use crate::object::{
         EqFailure,
         EqPosition,
         EqRing,
-        First,
         PeerData, //
     },
     info::InfoChain,
@@ -120,7 +119,7 @@ impl EqCore {
         })
     }
 
-    /// Writes an event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed queue
+    /// Writes an event. If the queue is full, the event is lost and the reader gets `EOVERRUN`. A closed queue
     /// drops the event. Any context.
     pub(super) fn push(this: &Arc<Self>, event: EqEvent) -> Option<Unread> {
         Self::put(this, |state| {
@@ -138,7 +137,7 @@ impl EqCore {
         put.unwrap_or(false)
     }
 
-    /// Writes an error event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed
+    /// Writes an error event. If the queue is full, the event is lost and the reader gets `EOVERRUN`. A closed
     /// queue drops the event. Any context.
     pub(super) fn push_failure(this: &Arc<Self>, failure: EqFailure) -> Option<Unread> {
         Self::put(this, |state| {
@@ -319,14 +318,14 @@ impl EqCore {
     }
 
     /// Returns the next error event, and removes it unless `peek` is true. Any context.
-    pub(super) fn read_failure(&self, peek: bool) -> First<EqFailure> {
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`EqRing::first`].
+    pub(super) fn read_failure(&self, peek: bool) -> Result<EqFailure, Errno> {
         self.state.with(|state| {
-            let read = match state.failures.first() {
-                First::Nothing => return First::Nothing,
-                First::Lost => First::Lost,
-                First::Entry(failure) => First::Entry(failure.clone()),
-            };
-            if let First::Entry(failure) = &read {
+            let read = state.failures.first().cloned();
+            if let Ok(failure) = &read {
                 // The reader may access the data until the next error event is read.
                 state.shown.clone_from(&failure.data);
             }
@@ -349,9 +348,8 @@ impl EqState {
             return Ok(Err(Errno::EAVAIL));
         }
         let read = match self.events.first() {
-            First::Nothing => return Ok(Err(Errno::EAGAIN)),
-            First::Lost => Err(Errno::EOVERRUN),
-            First::Entry(event) => Ok(out(event)?),
+            Ok(event) => Ok(out(event)?),
+            Err(errno) => Err(errno),
         };
         if !peek {
             if let Some(event) = self.events.advance() {

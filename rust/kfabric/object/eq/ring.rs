@@ -13,7 +13,7 @@ use core::mem::{
 
 /// A bounded FIFO that reports lost entries at their position.
 ///
-/// An entry is lost if the ring is full. The reader gets the entries before it, then [`First::Lost`] once, then
+/// An entry is lost if the ring is full. The reader gets the entries before it, then `EOVERRUN` once, then
 /// the later entries.
 ///
 /// The slots are linked, so removing any entry takes constant time.
@@ -54,15 +54,6 @@ struct Slot<T> {
 pub(crate) struct EqPosition {
     slot: usize,
     number: u64,
-}
-
-/// The first entry of a ring.
-pub(super) enum First<T> {
-    /// The ring is empty.
-    Nothing,
-    /// Entries were lost here.
-    Lost,
-    Entry(T),
 }
 
 impl<T> EqRing<T> {
@@ -139,7 +130,7 @@ impl<T> EqRing<T> {
         at.map(|slot| EqPosition { slot, number })
     }
 
-    /// Appends an entry. If the ring is full, the entry is lost and the reader gets [`First::Lost`]. Any context.
+    /// Appends an entry. If the ring is full, the entry is lost and the reader gets `EOVERRUN`. Any context.
     pub(super) fn push(&mut self, entry: T) -> Option<EqPosition> {
         let place = self.try_push(entry);
         if place.is_none() {
@@ -157,15 +148,20 @@ impl<T> EqRing<T> {
     }
 
     /// Returns the first entry. Any context.
-    pub(super) fn first(&self) -> First<&T> {
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: the ring is empty.
+    /// - `EOVERRUN`: entries were lost here.
+    pub(super) fn first(&self) -> Result<&T, Errno> {
         if self.lost {
-            return First::Lost;
+            return Err(Errno::EOVERRUN);
         }
         match self.first.and_then(|first| self.slots.get(first)) {
             Some(Slot {
                 entry: Some(entry), ..
-            }) => First::Entry(entry),
-            _ => First::Nothing,
+            }) => Ok(entry),
+            _ => Err(Errno::EAGAIN),
         }
     }
 
@@ -377,9 +373,9 @@ mod tests {
         let mut all = KVec::new();
         loop {
             match ring.first() {
-                First::Nothing => return Ok(all),
-                First::Lost => all.push(None, GFP_KERNEL)?,
-                First::Entry(entry) => all.push(Some(*entry), GFP_KERNEL)?,
+                Err(Errno::EAGAIN) => return Ok(all),
+                Err(_) => all.push(None, GFP_KERNEL)?,
+                Ok(entry) => all.push(Some(*entry), GFP_KERNEL)?,
             }
             ring.advance();
         }

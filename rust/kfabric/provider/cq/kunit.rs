@@ -334,7 +334,7 @@ mod tests {
     fn waiters_are_woken_when_it_matters() -> Result {
         let mut ring = CqRing::new(4)?;
         let mut waits = Waits::NONE;
-        let done = CqOutcome::Done(done(1));
+        let done = Ok(done(1));
         assert!(ring.push(done) && !waits.came(&ring));
         waits.wake_at(3);
         waits.wake_at(4);
@@ -345,7 +345,7 @@ mod tests {
         assert!(!ring.push(done));
         let mut ring = CqRing::new(1)?;
         waits.wake_at(3);
-        assert!(ring.push(CqOutcome::Failed(failure(1))) && waits.came(&ring));
+        assert!(ring.push(Err(failure(1))) && waits.came(&ring));
         waits.wake_at(3);
         waits.waiting = 1;
         let mut seen = None;

@@ -5,12 +5,8 @@
 use crate::prelude::*;
 use kernel::alloc::AllocError;
 
-/// An operation that has succeeded or failed.
-#[derive(Clone, Copy)]
-pub(super) enum CqOutcome {
-    Done(CqEntry),
-    Failed(CqErrEntry),
-}
+/// The completion of an operation that has succeeded or failed.
+pub(super) type CqOutcome = Result<CqEntry, CqErrEntry>;
 
 /// A ring of entries.
 ///
@@ -29,8 +25,7 @@ pub(super) struct CqRing {
 impl CqRing {
     /// Creates a ring of `size` slots. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
-        let none = CqOutcome::Done(CqEntry::NONE);
-        let slots = KVVec::from_elem(none, size, GFP_KERNEL)?;
+        let slots = KVVec::from_elem(Ok(CqEntry::NONE), size, GFP_KERNEL)?;
         // INVARIANT: There are no entries.
         Ok(Self {
             slots,
@@ -67,34 +62,28 @@ impl CqRing {
         *slot = entry;
         // INVARIANT: The new entry follows the last one.
         self.len += 1;
-        self.failures += usize::from(matches!(entry, CqOutcome::Failed(_)));
+        self.failures += usize::from(entry.is_err());
         true
     }
 
     /// Returns the first entry. Any context.
-    pub(super) fn first(&self) -> Option<&CqOutcome> {
+    pub(super) fn first(&self) -> Option<CqOutcome> {
         match self.len {
             0 => None,
-            _ => self.slots.get(self.first),
+            _ => self.slots.get(self.first).copied(),
         }
     }
 
     /// Removes the first entry if it is a completion, and returns it. Any context.
     pub(super) fn pop_done(&mut self) -> Option<CqEntry> {
-        let Some(CqOutcome::Done(done)) = self.first() else {
-            return None;
-        };
-        let done = *done;
+        let done = self.first()?.ok()?;
         self.advance();
         Some(done)
     }
 
     /// Removes the first entry if it is a failure, and returns it. Any context.
     pub(super) fn pop_failed(&mut self) -> Option<CqErrEntry> {
-        let Some(CqOutcome::Failed(failure)) = self.first() else {
-            return None;
-        };
-        let failure = *failure;
+        let failure = self.first()?.err()?;
         self.advance();
         self.failures -= 1;
         Some(failure)
