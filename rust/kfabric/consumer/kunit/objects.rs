@@ -9,8 +9,8 @@ use crate::object::{
     domain::DomainObject,
     ep,
     eq::{
-        EqCore,
         EqBody,
+        EqCore,
         EqObject,
         Unread, //
     },
