@@ -271,7 +271,7 @@ impl<H> CompletionQueueOptions<H> {
 ///
 /// Dropping the last reference closes the queue, and may sleep. The queue's handler must not do
 /// that. If the handler's module is unloaded first, the handler is removed like that of an
-/// [`EventQueue`](super::EventQueue).
+/// [`EventQueue`].
 ///
 /// # Examples
 ///

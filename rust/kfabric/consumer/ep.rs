@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Endpoints that regions are bound to, and binding regions
-//! ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
+//! ([`MrMode::ENDPOINT`]).
 
 use super::*;
 use kfi_bindings::{
@@ -9,7 +9,7 @@ use kfi_bindings::{
     KFI_MORE, //
 };
 
-/// An endpoint that regions are bound to ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
+/// An endpoint that regions are bound to ([`MrMode::ENDPOINT`]).
 ///
 /// Closing or dropping it ends the access of peers to its regions.
 ///

@@ -217,7 +217,7 @@ impl Info {
     }
 
     /// Checks whether endpoints of this offer can share receives
-    /// ([`SharedReceives`](super::SharedReceives)).
+    /// ([`SharedReceives`]).
     pub fn shares_receives(&self) -> bool {
         self.domain_attr()
             .is_some_and(|attr| attr.max_ep_srx_ctx > 0)
@@ -502,7 +502,7 @@ flags! {
         LOCAL = signed(kfi_bindings::KFI_MR_LOCAL);
         /// The consumer transmits keys as raw bytes (`KFI_MR_RAW`).
         RAW = signed(kfi_bindings::KFI_MR_RAW);
-        /// A region starts at [`Mr::base`](super::Mr::base), not at 0 (`KFI_MR_VIRT_ADDR`).
+        /// A region starts at [`Mr::base`], not at 0 (`KFI_MR_VIRT_ADDR`).
         VIRT_ADDR = signed(kfi_bindings::KFI_MR_VIRT_ADDR);
         /// The provider chooses keys (`KFI_MR_PROV_KEY`).
         PROV_KEY = signed(kfi_bindings::KFI_MR_PROV_KEY);
@@ -528,7 +528,7 @@ flags! {
 }
 
 flags! {
-    /// Flags of a posted transfer ([`MsgEndpoint::with`](super::MsgEndpoint::with)).
+    /// Flags of a posted transfer ([`MsgEndpoint::with`]).
     TransferFlags(u64) {
         /// Another request follows at once, so the provider may delay this one (`KFI_MORE`).
         MORE = widen_u32(kfi_bindings::KFI_MORE);

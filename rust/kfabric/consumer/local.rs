@@ -164,10 +164,10 @@ impl Posting<'_> {
     }
 }
 
-/// Local memory that a [`Request`](super::Request) can own.
+/// Local memory that a [`Request`] can own.
 ///
 /// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these,
-/// [`Pages`](super::Pages) or a [`BioVecList`](super::BioVecList).
+/// [`Pages`] or a [`BioVecList`].
 ///
 /// # Safety
 ///
@@ -276,7 +276,7 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
 
 /// Several pieces of memory, which one transfer takes as if they were contiguous.
 ///
-/// A [`Request`](super::Request) with a list is posted by `kfi_sendmsg()`, `kfi_recvmsg()` or
+/// A [`Request`] with a list is posted by `kfi_sendmsg()`, `kfi_recvmsg()` or
 /// another call for messages, with one kvec for each piece.
 ///
 /// # Examples

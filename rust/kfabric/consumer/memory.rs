@@ -72,11 +72,11 @@ pub unsafe trait OwnedMemory: Send + 'static {
 }
 
 /// Memory that can be registered: a [`Buffer`], [`Segments`],
-/// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList), a
-/// [`MappedList`](super::MappedList) or a [`Formed`](super::Formed).
+/// [`Pages`], a [`BioVecList`], a
+/// [`MappedList`] or a [`Formed`].
 ///
 /// The consumer can access the memory before its registration, and after the region has returned
-/// it. In between, the [`Mr`](super::Mr) that owns the memory has the same methods. This trait is
+/// it. In between, the [`Mr`] that owns the memory has the same methods. This trait is
 /// sealed. A consumer with another type of memory implements [`Buffer`].
 pub trait Backing: OwnedMemory {
     /// Copies bytes from `offset` into all of `to`.

@@ -327,7 +327,7 @@ type Invariant<T> = fn(T) -> T;
 ///
 /// Dropping the last reference closes the queue and drops its unread requests. That may sleep, and
 /// the handler must not do it. If the handler's module is unloaded first, the handler is removed
-/// like that of an [`EventQueue`](super::EventQueue).
+/// like that of an [`EventQueue`].
 ///
 /// # Examples
 ///

@@ -59,7 +59,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     /// # Errors
     ///
     /// - `ENOSYS`: the provider has no shared contexts
-    ///   ([`Info::shares_receives`](super::Info::shares_receives)).
+    ///   ([`Info::shares_receives`]).
     /// - `ENODATA`: the provider doesn't support that many receives.
     /// - `EINVAL`: the queue is of another domain.
     /// - `ENODEV`: the device is removed.
