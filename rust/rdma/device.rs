@@ -90,7 +90,7 @@ impl Device {
     /// Checks whether the driver uses kernel addresses as DMA addresses: rxe and siw, which are
     /// software, and hfi1, whose driver (rdmavt) copies or maps the memory itself.
     ///
-    /// An invalidation fences no region on these devices, see [`Fence`](crate::mr::Fence).
+    /// An invalidation fences no region on these devices, see [`Fence`].
     pub fn is_software(&self) -> bool {
         // SAFETY: The device is there, and `dma_device` is constant while it is registered.
         cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }

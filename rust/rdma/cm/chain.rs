@@ -19,7 +19,7 @@ use rdma_bindings as b;
 /// A chain of send requests of an endpoint. They have slots in its queue and are not posted yet.
 ///
 /// Each request that has been [pushed](Chain::push) completes exactly once: like a posted request,
-/// or with [`WrError::Post`](crate::WrError::Post). The requests may have different types. Dropping
+/// or with [`WrError::Post`]. The requests may have different types. Dropping
 /// the chain completes all of them with ECANCELED.
 ///
 /// # Invariants
