@@ -13,30 +13,21 @@ use crate::{
     },
     unload, //
 };
-use core::cell::UnsafeCell;
 use kernel::sync::Completion;
 
 #[kernel::macros::kunit_tests(kfabric_consumer_close)]
 mod tests {
     use super::*;
 
-    /// A buffer in static memory, for tests that leak it.
+    /// A buffer that counts how often it was dropped.
     struct Probe;
 
-    struct Bytes(UnsafeCell<[u8; 16]>);
-
-    // SAFETY: There is one probe at a time, so nobody shares the bytes.
-    unsafe impl Sync for Bytes {}
-
-    static BYTES: Bytes = Bytes(UnsafeCell::new([0; 16]));
     static DROPPED: Atomic<i32> = Atomic::new(0);
 
-    // SAFETY: There is one probe at a time. Its bytes are static.
+    // SAFETY: The bytes are those of a static buffer.
     unsafe impl Buffer for Probe {
         fn start(&self) -> NonNull<u8> {
-            NonNull::new(BYTES.0.get())
-                .unwrap_or(NonNull::dangling())
-                .cast()
+            StaticBuffer(16).start()
         }
 
         fn size(&self) -> usize {
@@ -52,8 +43,7 @@ mod tests {
 
     #[test]
     fn memory_that_can_still_be_reached_is_not_dropped() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         drop(domain.reg(Probe, access())?);
         assert!(DROPPED.load(Relaxed) == 1);
 
@@ -72,8 +62,7 @@ mod tests {
 
     #[test]
     fn a_close_that_fails_after_a_failed_registration_is_told() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         UNABLE.store(true, Relaxed);
         let error = domain.reg(bytes(0, 10)?, access()).err().ok_or(EINVAL)?;
         assert_eq!(error.errno(), Errno::ENODEV);
@@ -103,18 +92,15 @@ mod tests {
         let _provider = Fake::register()?;
         let mr = domain()?.reg(bytes(0, 10)?, access())?;
         let fid = mr.as_raw().cast::<kfi_bindings::kfid>();
-        // SAFETY: The region of `fid` is open, and nobody else uses it.
-        let ops = unsafe { (*fid).ops };
         let mut refusing = kfi_bindings::kfi_ops {
             close: Some(busy),
             ..pin_init::zeroed()
         };
-        // SAFETY: The region of `fid` is open. `refusing` lives until the old table is restored.
-        unsafe { (*fid).ops = &mut refusing };
-        let error = mr.close().err().ok_or(EINVAL)?;
+        // SAFETY: The region of `fid` is open, also after the refusal, and nobody else uses it.
+        let refused =
+            unsafe { with_table(&raw mut (*fid).ops, &mut refusing, || mr.close().err()) };
+        let error = refused.ok_or(EINVAL)?;
         assert!(error.errno() == Errno::EBUSY);
-        // SAFETY: The region of `fid` is still open. `ops` is its own table.
-        unsafe { (*fid).ops = ops };
         let mr = error.into_inner().ok_or(EINVAL)?;
         assert!(mr.close()? == bytes(0, 10)?);
         Ok(())
@@ -122,20 +108,18 @@ mod tests {
 
     #[test]
     fn calls_beyond_the_end_of_a_table_are_not_made() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let raw = domain.as_raw();
-        // SAFETY: The domain `raw` is open, and nobody else uses it.
-        let ops = unsafe { (*raw).mr };
-        // SAFETY: `ops` is the table of the open domain.
-        let mut older = unsafe { *ops };
+        // SAFETY: The domain `raw` is open, and has a table.
+        let mut older = unsafe { *(*raw).mr };
         older.size = core::mem::offset_of!(kfi_bindings::kfi_ops_mr, regbv);
-        // SAFETY: The domain `raw` is open. `older` lives until the old table is restored.
-        unsafe { (*raw).mr = &mut older };
-        let known = domain.reg(bytes(0, 10)?, access()).is_ok();
-        let unknown = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: The domain `raw` is open. `ops` is its own table.
-        unsafe { (*raw).mr = ops };
+        let (buffer, pages) = (bytes(0, 10)?, Pages::zeroed(10)?);
+        let calls = || {
+            let known = domain.reg(buffer, access()).is_ok();
+            (known, domain.regbv(pages, access()).err())
+        };
+        // SAFETY: The domain `raw` is open, and nobody else uses it.
+        let (known, unknown) = unsafe { with_table(&raw mut (*raw).mr, &mut older, calls) };
         assert!(known);
         assert!(unknown.is_some_and(|error| error.errno() == Errno::ENOSYS));
         Ok(())
@@ -183,10 +167,6 @@ mod tests_of_forget {
         context: 0,
         data: 0,
     });
-
-    fn fabric() -> Result<Arc<Fabric>, Errno> {
-        Fabric::open(hints()?.getinfo()?.first())
-    }
 
     fn options(seen: &Arc<Seen>) -> Result<EventQueueOptions<Handler>> {
         let handler = KBox::new(Handler(seen.clone()), GFP_KERNEL)?;
@@ -243,22 +223,6 @@ mod tests_of_forget {
         Ok(())
     }
 
-    /// A buffer in static memory, for tests that leak it.
-    struct Static;
-
-    static BYTES: Atomic<u64> = Atomic::new(0);
-
-    // SAFETY: The bytes are static, and nobody else accesses them. One buffer is open at a time.
-    unsafe impl Buffer for Static {
-        fn start(&self) -> NonNull<u8> {
-            NonNull::from(&BYTES).cast()
-        }
-
-        fn size(&self) -> usize {
-            8
-        }
-    }
-
     /// The state of a handler that registers a region, and drops it during the registration.
     #[pin_data]
     struct Drops {
@@ -277,7 +241,7 @@ mod tests_of_forget {
             while let Ok(Some(_)) = events.read() {}
             if self.0.region.load(Relaxed) == 0 {
                 let options = Options::new(access()).requested_key(HOLDS);
-                if let Ok(mr) = self.0.domain.reg(Static, options) {
+                if let Ok(mr) = self.0.domain.reg(StaticBuffer(8), options) {
                     self.0.region.store(mr.object(), Relaxed);
                     // Closing fails here. So the region, the domain and the queue stay open.
                     drop(mr);
@@ -289,8 +253,7 @@ mod tests_of_forget {
 
     #[test]
     fn regions_left_open_in_the_handler() -> Result {
-        let provider = Fake::register()?;
-        let domain = domain()?;
+        let (provider, domain) = Fake::open()?;
         let own = domain.clone();
         let drops = pin_init!(Drops {
             domain: own,

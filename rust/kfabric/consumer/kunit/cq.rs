@@ -9,8 +9,7 @@ mod tests {
         object::cq::CqObject,
         provider::cq::{
             self,
-            Context,
-            CqPlace, //
+            Context, //
         }, //
     };
     use core::ptr::without_provenance_mut as addr;
@@ -31,11 +30,6 @@ mod tests {
     fn core_side(queue: &CompletionQueue) -> Result<&CqObject> {
         // SAFETY: The queue is open, because it is borrowed.
         Ok(unsafe { CqObject::from_fid(queue.as_raw().cast()) }?)
-    }
-
-    /// Reserves an entry of a queue.
-    fn place(queue: &CompletionQueue) -> Result<CqPlace> {
-        core_side(queue)?.queue.reserve().ok_or(EAGAIN)
     }
 
     /// Returns a successful completion with this number.
@@ -110,8 +104,7 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_is_not_there() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let queue = CompletionQueue::open(&domain, CompletionQueueOptions::default())?;
         let mut room = [Completion::ROOM; 1];
         assert_eq!(queue.wait(&mut room, 1, None), Err(Errno::ENOSYS));
@@ -261,8 +254,7 @@ mod tests {
 
     #[test]
     fn each_format_is_what_c_knows() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let (first, second) = (done(1), done(2));
         let far = addr(0x5a5a);
 

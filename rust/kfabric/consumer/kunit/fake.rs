@@ -7,9 +7,13 @@
 use super::*;
 use crate::{
     api::answer::Registration,
-    object::ext,
+    object::{
+        cq::CqObject,
+        ext, //
+    },
     provider::{
         self,
+        cq::CqPlace,
         domain::{
             enable_new,
             Extension,
@@ -95,10 +99,56 @@ pub(super) fn hints() -> Result<Hints, Errno> {
     Ok(hints.mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY))
 }
 
+/// Opens the fabric.
+pub(super) fn fabric() -> Result<Arc<Fabric>, Errno> {
+    Fabric::open(hints()?.getinfo()?.first())
+}
+
 /// Opens the first domain.
 pub(super) fn domain() -> Result<Arc<Domain>, Errno> {
-    let offers = hints()?.getinfo()?;
-    Domain::open(&Fabric::open(offers.first())?, offers.first())
+    Domain::open(&fabric()?, hints()?.getinfo()?.first())
+}
+
+/// Reserves an entry of a queue.
+pub(super) fn place(queue: &CompletionQueue) -> Result<CqPlace> {
+    // SAFETY: The queue is open, because it is borrowed.
+    let object = unsafe { CqObject::from_fid(queue.as_raw().cast()) }?;
+    object.queue.reserve().ok_or(EAGAIN)
+}
+
+/// A buffer of this many bytes in static memory, for tests that leak it.
+pub(super) struct StaticBuffer(pub(super) usize);
+
+static BYTES: [Atomic<u64>; 2] = [const { Atomic::new(0) }; 2];
+
+// SAFETY: The bytes are static. Neither the tests nor the provider access them.
+unsafe impl Buffer for StaticBuffer {
+    fn start(&self) -> NonNull<u8> {
+        NonNull::from(&BYTES).cast()
+    }
+
+    fn size(&self) -> usize {
+        self.0.min(size_of_val(&BYTES))
+    }
+}
+
+/// Calls `f` while `table` points to another table.
+///
+/// # Safety
+///
+/// `table` is a field of an open object that nobody else uses.
+pub(super) unsafe fn with_table<T, R>(
+    table: *mut *mut T,
+    other: &mut T,
+    f: impl FnOnce() -> R,
+) -> R {
+    // SAFETY: `table` is valid by this function's contract. `other` lives until the own table is
+    // restored.
+    let own = unsafe { table.replace(other) };
+    let done = f();
+    // SAFETY: `table` is valid by this function's contract. `own` is the object's own table.
+    unsafe { *table = own };
+    done
 }
 
 /// Returns bytes with the values from `first`.
@@ -136,6 +186,11 @@ impl Fake {
     /// Registers the provider for a test.
     pub(super) fn register() -> Result<Registered> {
         Ok(Registered(Some(Registration::new()?)))
+    }
+
+    /// Registers the provider for a test, and opens its first domain.
+    pub(super) fn open() -> Result<(Registered, Arc<Domain>)> {
+        Ok((Self::register()?, domain()?))
     }
 }
 
@@ -462,8 +517,7 @@ mod tests {
 
     #[test]
     fn memory_is_not_reached_after_the_close() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let options = Options::new(access());
         let mr = domain.reg(bytes(0, 10)?, options.requested_key(KEEPS))?;
         let kept = KEPT.take().ok_or(EINVAL)?;
@@ -481,8 +535,7 @@ mod tests {
 
     #[test]
     fn names_of_the_core_are_the_core_s() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let own = domain.extension(c"kfabric_kunit_ops")?;
         assert!(ptr::eq(own.as_ptr().cast(), &raw const OWN));
         let is = |name, table| domain.extension(name).map(|found| found.as_ptr()) == Ok(table);
@@ -498,8 +551,7 @@ mod tests {
 
     #[test]
     fn lists_are_not_longer_than_they_are() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         TOO_MANY.store(true, Relaxed);
         let refused = MappedList::map(&domain, Pages::zeroed(10)?, access()).err();
         assert_eq!(refused.map(|error| error.errno()), Some(Errno::EIO));

@@ -25,8 +25,7 @@ mod tests {
 
     #[test]
     fn counters_count() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let counter = Counter::open(&domain)?;
         counter.add(3)?;
         counter.adderr(2)?;
@@ -68,8 +67,7 @@ mod tests {
 
     #[test]
     fn only_counters_are_counters() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         // SAFETY: The fids are null or that of an open object.
         let (none, other) = unsafe {
             (
@@ -109,8 +107,7 @@ mod tests {
 
     #[test]
     fn endpoints_have_keys_and_limits() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let mut key = *b"key";
         let mut attr = kfi_ep_attr {
             auth_key: key.as_mut_ptr(),
@@ -178,8 +175,7 @@ mod tests {
 
     #[test]
     fn regions_are_found_by_their_descriptors() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let mr = domain.reg(bytes(0, 100)?, Access::SEND | Access::READ)?;
         // SAFETY: The region is open.
         let desc = unsafe { (*mr.as_raw()).mem_desc }.addr();
@@ -204,19 +200,18 @@ mod tests {
 mod tests_of_eq {
     use super::*;
 
-    fn fabric() -> Result<Arc<Fabric>, Errno> {
-        Fabric::open(hints()?.getinfo()?.first())
-    }
-
     fn options(size: usize) -> EventQueueOptions {
         EventQueueOptions::default().size(size).waits().writable()
     }
 
-    /// Returns the core's reference of an object that is bound to the queue.
-    fn core_side(queue: &EventQueue) -> Result<Arc<EqCore>> {
-        // SAFETY: The queue is open, because it is borrowed.
+    /// Opens a queue. Returns also the core's reference of an object that is bound to it.
+    fn open(size: usize) -> Result<(Registered, Arc<EventQueue>, Arc<EqCore>)> {
+        let provider = Fake::register()?;
+        let queue = EventQueue::open(&fabric()?, options(size))?;
+        // SAFETY: The queue is open, because there is a reference to it.
         let object = unsafe { EqObject::from_fid(queue.as_raw().cast()) }?;
-        Ok(EqBody::bound(object)?)
+        let core = EqBody::bound(object)?;
+        Ok((provider, queue, core))
     }
 
     fn entry(object: usize) -> Entry {
@@ -251,9 +246,7 @@ mod tests_of_eq {
 
     #[test]
     fn failures_come_before_events() -> Result {
-        let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(4))?;
-        let core = core_side(&queue)?;
+        let (_provider, queue, core) = open(4)?;
         complete(&core, 16);
         fail(&core, 32);
         fail(&core, 48);
@@ -270,9 +263,7 @@ mod tests_of_eq {
 
     #[test]
     fn nothing_is_lost_silently() -> Result {
-        let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(2))?;
-        let core = core_side(&queue)?;
+        let (_provider, queue, core) = open(2)?;
         for object in [16, 32, 48, 64] {
             complete(&core, object);
             fail(&core, object);
@@ -294,9 +285,7 @@ mod tests_of_eq {
 
     #[test]
     fn what_is_forgotten_is_not_read() -> Result {
-        let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(8))?;
-        let core = core_side(&queue)?;
+        let (_provider, queue, core) = open(8)?;
         let events = queue.events();
         // The queue keeps a consumer's own event of the object.
         events.write(&Event::Notify(entry(32)))?;
@@ -322,9 +311,7 @@ mod tests_of_eq {
 
     #[test]
     fn a_bound_queue_can_be_closed() -> Result {
-        let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(2))?;
-        let bound = core_side(&queue)?;
+        let (_provider, queue, bound) = open(2)?;
         let unread = [complete(&bound, 16), fail(&bound, 32)];
         assert!(bound.is_open() && unread.iter().all(Option::is_some));
         EventQueue::close(queue)?;
@@ -341,8 +328,7 @@ mod tests_of_eq {
 
     #[test]
     fn events_go_in_and_come_out() -> Result {
-        let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(8))?;
+        let (_provider, queue, _) = open(8)?;
         let events = queue.events();
         let all = [
             Event::Notify(entry(1)),

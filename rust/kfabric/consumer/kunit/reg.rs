@@ -43,8 +43,7 @@ mod tests {
 
     #[test]
     fn all_is_closed_after_the_last_region() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let first = domain.reg(bytes(0, 10)?, access())?;
         let second = domain.reg(bytes(0, 10)?, access())?;
         let fabric = domain.fabric().clone();
@@ -61,8 +60,7 @@ mod tests {
 
     #[test]
     fn each_call_passes_its_list() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let (kvec, bvec, sgl) = (1 << 32, 2 << 32, 3 << 32);
         let options = Options::new(access()).requested_key(7).flags(1);
 
@@ -86,8 +84,7 @@ mod tests {
 
     #[test]
     fn refused_memory_comes_back() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let refused = domain.reg(bytes(3, 10)?, Options::new(access()).flags(2));
         let Err(error) = refused else {
             return Err(EINVAL);
@@ -186,8 +183,7 @@ mod tests_of_batch {
 
     #[test]
     fn each_buffer_has_its_region() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         TOGETHER.store(0, Relaxed);
         let mut mrs = domain.reg_many(buffers(5)?, Options::new(access()).requested_key(7))?;
         assert_eq!(
@@ -229,8 +225,7 @@ mod tests_of_batch {
 
     #[test]
     fn all_or_none() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let mut with_empty = buffers(3)?;
         with_empty.push(KVec::new(), GFP_KERNEL)?;
         let error = refused(&domain, with_empty)?;
@@ -249,24 +244,10 @@ mod tests_of_batch {
 
     #[test]
     fn what_can_still_be_reached_does_not_come_back() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
-        // A buffer in static memory, because the test leaks it.
-        struct Probe(u8);
-        static BYTES: [u8; 16] = [0; 16];
-        // SAFETY: The bytes are static. Neither the test nor a device writes them.
-        unsafe impl Buffer for Probe {
-            fn start(&self) -> core::ptr::NonNull<u8> {
-                core::ptr::NonNull::from(&BYTES).cast()
-            }
-
-            fn size(&self) -> usize {
-                usize::from(self.0)
-            }
-        }
+        let (_provider, domain) = Fake::open()?;
         let mut probes = KVVec::new();
         for size in [1, 2, 0, 3] {
-            probes.push(Probe(size), GFP_KERNEL)?;
+            probes.push(StaticBuffer(size), GFP_KERNEL)?;
         }
         // Closing the first region fails.
         STUCK.store(true, Relaxed);
@@ -277,10 +258,6 @@ mod tests_of_batch {
         let back = error.into_inner().into_iter().map(|probe| probe.0);
         assert!(back.eq([2, 0, 3]));
         Ok(Domain::close(domain)?)
-    }
-
-    fn fabric() -> Result<Arc<Fabric>, Errno> {
-        Fabric::open(hints()?.getinfo()?.first())
     }
 
     #[test]
@@ -392,8 +369,7 @@ mod tests_of_raw {
 
     #[test]
     fn a_region_of_two_has_a_longer_raw_key() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let mr = domain.reg(bytes(0, 10)?, Options::new(access()).requested_key(IN_TWO))?;
         let raw = mr.raw_key()?;
         assert!(raw.as_bytes().len() == 72);
@@ -423,8 +399,7 @@ mod tests_of_raw {
 
     #[test]
     fn malformed_raw_keys_are_refused() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let raw = domain.reg(bytes(0, 10)?, access())?.raw_key()?;
         let refused = |raw: &[u8]| domain.map_raw(0, raw).err() == Some(Errno::EINVAL);
         assert!(refused(&[]) && refused(&[0; 48]) && refused(&[0; 200]));

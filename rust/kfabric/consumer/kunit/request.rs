@@ -3,13 +3,10 @@
 //! Unit tests of requests, and of the context of a consumer's code: no allocation waits for I/O there.
 
 use super::*;
-use crate::{
-    object::cq::CqObject,
-    provider::cq::{
-        self,
-        Context,
-        CqPlace, //
-    }, //
+use crate::provider::cq::{
+    self,
+    Context,
+    CqPlace, //
 };
 use kfi_bindings::kfi_ops_mr;
 
@@ -37,10 +34,7 @@ mod tests {
     }
 
     fn place(queue: &Queue) -> Result<CqPlace> {
-        let raw = queue.completion_queue().as_raw();
-        // SAFETY: The queue is open, because it is borrowed.
-        let object = unsafe { CqObject::from_fid(raw.cast()) }?;
-        object.queue.reserve().ok_or(EAGAIN)
+        super::place(queue.completion_queue())
     }
 
     fn done(context: *mut c_void, flags: u32) -> cq::CqEntry {
@@ -266,8 +260,7 @@ mod tests_of_noio {
 
     #[test]
     fn lists_are_built_without_io() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let looks = Arc::new(Looks::NONE, GFP_KERNEL)?;
         let probe = || -> Result<Probe> { Ok(Probe(bytes(0, 10)?, looks.clone())) };
 
@@ -330,36 +323,19 @@ mod tests_of_noio {
         Errno::EIO.to_c()
     }
 
-    /// Calls `f` while an object has another table.
-    ///
-    /// # Safety
-    ///
-    /// `fid` is an open object, and nobody else uses it.
-    unsafe fn with_ops<R>(fid: *mut kfid, ops: &mut kfi_ops, f: impl FnOnce() -> R) -> R {
-        // SAFETY: `fid` is open by this function's contract. `ops` lives until the own table is
-        // restored.
-        let own = unsafe { core::mem::replace(&mut (*fid).ops, ops) };
-        let done = f();
-        // SAFETY: `fid` is open by this function's contract. `own` is its own table.
-        unsafe { (*fid).ops = own };
-        done
-    }
-
     /// Checks calls, which are in the same scope as the consumer's allocations.
     #[test]
     fn calls_are_made_without_io() -> Result {
-        let _provider = Fake::register()?;
-        let domain = domain()?;
+        let (_provider, domain) = Fake::open()?;
         let raw = domain.as_raw();
         let mut table = kfi_ops_mr {
             regbv: Some(regbv),
             ..pin_init::zeroed()
         };
+        let pages = Pages::zeroed(10)?;
+        let call = || domain.regbv(pages, access()).err();
         // SAFETY: The domain `raw` is open, and nobody else uses it.
-        let own = unsafe { core::mem::replace(&mut (*raw).mr, &mut table) };
-        let refused = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: The domain `raw` is open. `own` is its own table.
-        unsafe { (*raw).mr = own };
+        let refused = unsafe { with_table(&raw mut (*raw).mr, &mut table, call) };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (1, 0));
 
@@ -372,19 +348,23 @@ mod tests_of_noio {
         let key = mr.raw_key()?;
         let mapped = domain.map_raw(key.base(), key.as_bytes())?;
         // SAFETY: The region is open, and nobody else uses it.
-        let refused = unsafe { with_ops(mr.as_raw().cast(), &mut ops, || mr.raw_key().err()) };
+        let refused = unsafe {
+            with_table(&raw mut (*mr.as_raw()).fid.ops, &mut ops, || {
+                mr.raw_key().err()
+            })
+        };
         assert_eq!(refused, Some(Errno::EIO));
         assert_eq!(CALLS.take(), (1, 0));
         let resolve = || mapped.resolve(key.base(), 1).err();
         // SAFETY: The domain `raw` is open, and nobody else uses it.
         assert_eq!(
-            unsafe { with_ops(raw.cast(), &mut ops, resolve) },
+            unsafe { with_table(&raw mut (*raw).fid.ops, &mut ops, resolve) },
             Some(Errno::EIO)
         );
         let pages = Pages::zeroed(10)?;
         let map = || MappedList::map(&domain, pages, access()).err();
         // SAFETY: The domain `raw` is open, and nobody else uses it.
-        let refused = unsafe { with_ops(raw.cast(), &mut ops, map) };
+        let refused = unsafe { with_table(&raw mut (*raw).fid.ops, &mut ops, map) };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (2, 0));
         Ok(())
@@ -412,7 +392,7 @@ mod tests_of_noio {
     #[test]
     fn handlers_run_without_io() -> Result {
         let _provider = Fake::register()?;
-        let fabric = Fabric::open(hints()?.getinfo()?.first())?;
+        let fabric = fabric()?;
         let seen = Arc::pin_init(
             pin_init!(Seen {
                 inside <- new_mutex!(None),
