@@ -81,17 +81,15 @@ fn answer<P: Provider>(
             return Ok(info);
         }
         fabric.name = string(offer.fabric.as_char_ptr())?;
-        fabric.fabric = match wanted.opened_fabric.as_ptr() {
-            none if none.is_null() => {
-                instances::first(|fabric: &FabricObject| fabric.is(P::NAME, &offer.fabric))
-            }
-            named => named,
+        fabric.fabric = match wanted.opened_fabric {
+            None => instances::first(|fabric: &FabricObject| fabric.is(P::NAME, &offer.fabric)),
+            Some(named) => named.as_ptr(),
         };
         fields.caps = wanted.caps(offer);
         let domain = &mut *fields.domain_attr;
         domain.name = string(offer.domain.as_char_ptr())?;
-        domain.domain = match wanted.opened_domain.as_ptr() {
-            none if none.is_null() => {
+        domain.domain = match wanted.opened_domain {
+            None => {
                 let atomic = fields.caps & ATOMIC;
                 instances::first(|domain: &DomainObject| {
                     ptr::eq(domain.parent().as_ptr(), fabric.fabric)
@@ -100,7 +98,7 @@ fn answer<P: Provider>(
                         && domain.has_caps(atomic)
                 })
             }
-            named => named,
+            Some(named) => named.as_ptr(),
         };
         domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
         domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
@@ -114,9 +112,9 @@ fn answer<P: Provider>(
         domain.ep_cnt = offer.extras.endpoints;
         domain.cntr_cnt = offer.extras.counters;
         domain.cq_cnt = offer.extras.queues;
-        domain.auth_key = bytes(wanted.auth_key.key.cast(), wanted.auth_key.size)?.cast();
-        if !domain.auth_key.is_null() {
-            domain.auth_key_size = wanted.auth_key.size;
+        if let Some((key, size)) = wanted.auth_key {
+            domain.auth_key = bytes(key.as_ptr().cast(), size)?.cast();
+            domain.auth_key_size = size;
         }
         if let Some(msg) = &offer.msg {
             answer_msg(fields, msg)?;
@@ -126,9 +124,9 @@ fn answer<P: Provider>(
             if offer.msg.is_none() {
                 ep.type_ = EP_TYPE;
             }
-            ep.auth_key = bytes(wanted.ep_auth_key.key.cast(), wanted.ep_auth_key.size)?.cast();
-            if !ep.auth_key.is_null() {
-                ep.auth_key_size = wanted.ep_auth_key.size;
+            if let Some((key, size)) = wanted.ep_auth_key {
+                ep.auth_key = bytes(key.as_ptr().cast(), size)?.cast();
+                ep.auth_key_size = size;
             }
         }
     }

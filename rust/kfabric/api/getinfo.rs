@@ -27,11 +27,7 @@ use crate::{
             info_ref,
             InfoChain, //
         },
-        instances,
-        obj::{
-            Obj,
-            Object, //
-        }, //
+        instances, //
     },
     prelude::*,
     provider::fabric::{
@@ -39,95 +35,82 @@ use crate::{
         Offer,
         EP_TYPE, //
     },
-    support::c_ref::{
-        self,
-        name, //
+    support::{
+        c_ref::{
+            self,
+            name, //
+        },
+        strings::API_VERSION, //
     }, //
 };
 use kfi_bindings as c;
 
-/// The arguments of one call, passed on to each provider as they came.
-#[derive(Clone, Copy)]
-struct Query {
+/// Collects the answers of all providers. A provider that fails or has nothing doesn't keep
+/// others from answering. Its failure is returned only if no provider has anything.
+///
+/// # Safety
+///
+/// The arguments are those of [`kfi_getinfo`].
+unsafe fn ask(
     version: u32,
     node: *const c_char,
     service: *const c_char,
     flags: u64,
     hints: *mut kfi_info,
-}
-
-impl Query {
-    /// Returns the version of the API that the consumer asks for.
-    fn api_version(&self) -> u32 {
-        match self.version {
-            0 => crate::support::strings::API_VERSION,
-            version => version,
+) -> Result<InfoChain, Refusal> {
+    if version > API_VERSION {
+        let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
+        return Err(refusal.value(u64::from(version)));
+    }
+    let unknown = flags & !(c::KFI_NUMERICHOST | c::KFI_PROV_ATTR_ONLY | c::KFI_SOURCE);
+    if unknown != 0 {
+        return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
+    }
+    if !hints.is_null() {
+        // SAFETY: Hints are null, an error pointer, or valid, as the C API demands.
+        unsafe { info_ref(hints) }?;
+    }
+    // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
+    let (wanted, opened) = unsafe { (hinted_provider(hints), opened(hints)) };
+    let mut found = InfoChain::none();
+    let providers = registry::all()?;
+    let named = |provider: &CStr| wanted.is_none_or(|name| name == provider);
+    let why = match providers.iter().any(|provider| named(provider.name())) {
+        true => c"no provider meets the hints",
+        false => c"there is no such provider",
+    };
+    let mut failure = Refusal::new(Errno::ENODATA, why);
+    for provider in providers.iter() {
+        let Some(kgetinfo) = provider.kgetinfo() else {
+            continue;
+        };
+        if !named(provider.name()) {
+            continue;
+        }
+        let elsewhere = |fabric: &*mut _| !guard::is_of(*fabric, provider);
+        if opened.iter().flatten().any(elsewhere) {
+            continue;
+        }
+        let mut answer: *mut kfi_info = ptr::null_mut();
+        // SAFETY: The provider is held for the call; the arguments are as the C API demands.
+        let ret = unsafe { kgetinfo(version, node, service, flags, hints, &mut answer) };
+        match ret {
+            0 => {
+                // SAFETY: On success, the provider has given the list to the caller.
+                let mut answer = unsafe { InfoChain::from_raw(answer) };
+                answer.set_api_version(match version {
+                    0 => API_VERSION,
+                    version => version,
+                });
+                found.append(answer);
+            }
+            _ if Errno::from_c(ret) == Errno::ENODATA => (),
+            _ => failure = Refusal::new(Errno::from_c(ret), c"a provider failed"),
         }
     }
-
-    /// Collects the answers of all providers. A provider that fails or has nothing doesn't keep
-    /// others from answering. Its failure is returned only if no provider has anything.
-    fn ask(&self) -> Result<InfoChain, Refusal> {
-        if self.version > crate::support::strings::API_VERSION {
-            let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
-            return Err(refusal.value(u64::from(self.version)));
-        }
-        let unknown = self.flags & !(c::KFI_NUMERICHOST | c::KFI_PROV_ATTR_ONLY | c::KFI_SOURCE);
-        if unknown != 0 {
-            return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
-        }
-        if !self.hints.is_null() {
-            // SAFETY: Hints are null, an error pointer, or valid, as the C API demands.
-            unsafe { info_ref(self.hints) }?;
-        }
-        // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
-        let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
-        let mut found = InfoChain::none();
-        let providers = registry::all()?;
-        let named = |provider: &CStr| wanted.is_none_or(|name| name == provider);
-        let why = match providers.iter().any(|provider| named(provider.name())) {
-            true => c"no provider meets the hints",
-            false => c"there is no such provider",
-        };
-        let mut failure = Refusal::new(Errno::ENODATA, why);
-        for provider in providers.iter() {
-            let Some(kgetinfo) = provider.kgetinfo() else {
-                continue;
-            };
-            if !named(provider.name()) {
-                continue;
-            }
-            let elsewhere = |fabric: &*mut _| !guard::is_of(*fabric, provider);
-            if opened.iter().flatten().any(elsewhere) {
-                continue;
-            }
-            let mut answer: *mut kfi_info = ptr::null_mut();
-            // SAFETY: The provider is held for the call; the arguments are as the C API demands.
-            let ret = unsafe {
-                kgetinfo(
-                    self.version,
-                    self.node,
-                    self.service,
-                    self.flags,
-                    self.hints,
-                    &mut answer,
-                )
-            };
-            match ret {
-                0 => {
-                    // SAFETY: On success, the provider has given the list to the caller.
-                    let mut answer = unsafe { InfoChain::from_raw(answer) };
-                    answer.set_api_version(self.api_version());
-                    found.append(answer);
-                }
-                _ if Errno::from_c(ret) == Errno::ENODATA => (),
-                _ => failure = Refusal::new(Errno::from_c(ret), c"a provider failed"),
-            }
-        }
-        match found.is_none() {
-            true => Err(failure),
-            false => Ok(found),
-        }
+    match found.is_none() {
+        true => Err(failure),
+        false => Ok(found),
     }
 }
 
@@ -187,16 +170,9 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
     if info.is_null() {
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }
-    let query = Query {
-        version,
-        node,
-        service,
-        flags,
-        hints,
-    };
     let _noio = NoIo::enter();
-    let answer = query.ask();
-    let (ret, found) = match answer {
+    // SAFETY: The arguments are those of this call.
+    let (ret, found) = match unsafe { ask(version, node, service, flags, hints) } {
         Ok(found) => (0, found.into_raw()),
         Err(refusal) => (refusal.report(), ptr::null_mut()),
     };
@@ -266,52 +242,6 @@ const FORMATS: [u32; 4] = [
     kfi_bindings::KFI_SOCKADDR_IN6,
 ];
 
-/// An authorization key, to be handed back in the answer.
-#[derive(Clone, Copy)]
-pub(crate) struct AuthKeyHint {
-    pub(crate) key: *const u8,
-    pub(crate) size: usize,
-}
-
-impl Default for AuthKeyHint {
-    fn default() -> Self {
-        Self {
-            key: ptr::null(),
-            size: 0,
-        }
-    }
-}
-
-/// The address of an open object whose offers are wanted, and no others; null if hints name none.
-///
-/// It may be anything, and is looked up each time: keeping the object open would have another task's
-/// `kfi_close()` fail.
-pub(crate) struct ObjectFilter<T: Object>(*mut T::C);
-
-impl<T: Object> ObjectFilter<T> {
-    /// Calls `f` with the object; `None` if hints name none, or one that isn't open or of a provider that isn't
-    /// written in Rust. May sleep.
-    fn with<R>(&self, f: impl FnOnce(&Obj<T>) -> R) -> Option<R> {
-        instances::with::<T, R>(self.0, f)
-    }
-
-    /// Checks whether hints name no object, or one for which `by` holds. May sleep.
-    fn is_met(&self, by: impl FnOnce(&Obj<T>) -> bool) -> bool {
-        self.0.is_null() || self.with(by) == Some(true)
-    }
-
-    /// Returns the object as C has it; null for none. The consumer may close it at any time.
-    pub(crate) fn as_ptr(&self) -> *mut T::C {
-        self.0
-    }
-}
-
-impl<T: Object> Default for ObjectFilter<T> {
-    fn default() -> Self {
-        Self(ptr::null_mut())
-    }
-}
-
 /// The hints of a consumer, by name and in numbers. The default asks for nothing.
 #[derive(Default)]
 pub(crate) struct InfoHints<'a> {
@@ -319,10 +249,14 @@ pub(crate) struct InfoHints<'a> {
     domain: Option<&'a CStr>,
     /// The oldest version of the provider that will do.
     prov_version: u32,
-    pub(crate) opened_fabric: ObjectFilter<FabricBody>,
-    pub(crate) opened_domain: ObjectFilter<DomainBody>,
-    pub(crate) auth_key: AuthKeyHint,
-    pub(crate) ep_auth_key: AuthKeyHint,
+    /// The addresses of the open objects whose offers are wanted, and no others. They may be
+    /// anything, and are looked up each time: keeping an object open would have another task's
+    /// `kfi_close()` fail.
+    pub(super) opened_fabric: Option<NonNull<kfid_fabric>>,
+    pub(super) opened_domain: Option<NonNull<kfid_domain>>,
+    /// Authorization keys, to be handed back in the answer, and their sizes.
+    pub(super) auth_key: Option<(NonNull<u8>, usize)>,
+    pub(super) ep_auth_key: Option<(NonNull<u8>, usize)>,
     needs: Needs,
 }
 
@@ -367,16 +301,12 @@ impl<'a> InfoHints<'a> {
             fabric: fabric_name,
             domain: domain_name,
             prov_version: fabric.map_or(0, |attr| attr.prov_version),
-            opened_fabric: ObjectFilter(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
-            opened_domain: ObjectFilter(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
-            auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
-                key: attr.auth_key,
-                size: attr.auth_key_size,
-            }),
-            ep_auth_key: ep.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
-                key: attr.auth_key,
-                size: attr.auth_key_size,
-            }),
+            opened_fabric: fabric.and_then(|attr| NonNull::new(attr.fabric)),
+            opened_domain: domain.and_then(|attr| NonNull::new(attr.domain)),
+            auth_key: domain
+                .and_then(|attr| Some((NonNull::new(attr.auth_key)?, attr.auth_key_size))),
+            ep_auth_key: ep
+                .and_then(|attr| Some((NonNull::new(attr.auth_key)?, attr.auth_key_size))),
             needs,
         }
     }
@@ -390,6 +320,12 @@ impl<'a> InfoHints<'a> {
     ) -> Result<(), Mismatch> {
         let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
         let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);
+        let fabric_fits = self.opened_fabric.is_none_or(|fabric| {
+            instances::with::<FabricBody, _>(fabric.as_ptr(), of) == Some(true)
+        });
+        let domain_fits = self.opened_domain.is_none_or(|domain| {
+            instances::with::<DomainBody, _>(domain.as_ptr(), offered) == Some(true)
+        });
         let other = |name: Option<&CStr>, of: &CStr| name.is_some_and(|name| name != of);
         first(
             Stage::Names,
@@ -399,7 +335,7 @@ impl<'a> InfoHints<'a> {
                     c"fabric_attr->prov_version",
                     version.into(),
                 ),
-                (!self.opened_fabric.is_met(of), c"fabric_attr->fabric", 0),
+                (!fabric_fits, c"fabric_attr->fabric", 0),
                 (
                     other(self.fabric, &offer.fabric),
                     c"a fabric of that name",
@@ -410,11 +346,7 @@ impl<'a> InfoHints<'a> {
                     c"a domain of that name",
                     0,
                 ),
-                (
-                    !self.opened_domain.is_met(offered),
-                    c"what domain_attr->domain was opened with",
-                    0,
-                ),
+                (!domain_fits, c"what domain_attr->domain was opened with", 0),
             ],
         )?;
         self.needs.check(&Capabilities {
@@ -429,7 +361,9 @@ impl<'a> InfoHints<'a> {
     /// domain, the consumer gets `KFI_ATOMIC` if that domain has it. Otherwise the consumer gets it
     /// if the hints name `KFI_ATOMIC`, or no capability.
     pub(crate) fn caps(&self, offer: &Offer) -> u64 {
-        let named = self.opened_domain.with(|domain| domain.has_caps(ATOMIC));
+        let named = self.opened_domain.and_then(|domain| {
+            instances::with::<DomainBody, _>(domain.as_ptr(), |domain| domain.has_caps(ATOMIC))
+        });
         match named.unwrap_or(self.needs.caps == 0 || self.needs.caps & ATOMIC != 0) {
             true => offer.caps,
             false => offer.caps & !ATOMIC,
