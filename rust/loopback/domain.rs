@@ -8,31 +8,14 @@ use crate::{
         Ep,
         Srx, //
     },
-    exported::ExportedDomain,
-    mr::{
-        Mode,
-        Mr, //
-    }, //
+    mr::Mr,
+    *, //
 };
-use core::any::Any;
-use kfabric::{
-    prelude::*,
-    provider::{
-        self,
-        msg_ep::{
-            MsgEpOps,
-            MsgEpRequest,
-            MsgLimits, //
-        },
-        Direct,
-        Dma,
-        ProviderMr, //
-    },
-    Atomics,
-    DomainRequest,
-    Extension,
-    MrLimits,
-    MrRequest, //
+use kfabric::provider::{
+    self,
+    Direct,
+    Dma,
+    ProviderMr, //
 };
 
 /// The capability of atomic operations, which peers have, too.

@@ -3,49 +3,27 @@
 //! Connected endpoints, and the receive contexts that they share.
 
 use crate::{
-    exported::ExportedDomain,
     listener::{
         self,
         Requester, //
     },
-    pool::Pool,
     side::{
         self,
-        taken,
-        Side, //
-    }, //
+        taken, //
+    },
+    *, //
 };
-use core::{
-    any::Any,
-    net::{
-        IpAddr,
-        Ipv4Addr, //
-    }, //
+use core::net::{
+    IpAddr,
+    Ipv4Addr, //
 };
 use kfabric::{
-    prelude::*,
     provider::{
         self,
-        cm::{
-            Bounds,
-            ConnFailed,
-            ConnRequest, //
-        },
-        cq::Context,
-        kept::Kept,
-        msg_ep::{
-            MsgEpOps,
-            MsgEpRequest,
-            MsgLimits,
-            Post,
-            PostRefusal,
-            QueueSpace, //
-        }, //
+        cm::Bounds, //
     },
-    Atomics,
     LocalRules,
     MappedAs,
-    Op,
     MAX_INJECT,
     MAX_REMOTE, //
 };
@@ -196,13 +174,7 @@ impl MsgEpOps for Ep {
     }
 
     fn cancel(&self, context: Context) -> Result<(), Refusal> {
-        match self.side.cancel(context) {
-            true => Ok(()),
-            false => Err(Refusal::new(
-                Errno::ENOENT,
-                c"no such receive, or it has begun",
-            )),
-        }
+        cancelled(self.side.cancel(context))
     }
 
     fn end(&self) {
@@ -210,6 +182,12 @@ impl MsgEpOps for Ep {
         drop(unanswered);
         self.side.end();
     }
+}
+
+/// Returns the result of a call that cancels a receive.
+fn cancelled(found: bool) -> Result<(), Refusal> {
+    let none = Refusal::new(Errno::ENOENT, c"no such receive, or it has begun");
+    found.then_some(()).ok_or(none)
 }
 
 /// A shared receive context.
@@ -241,13 +219,7 @@ impl provider::msg_ep::Srx for Srx {
     }
 
     fn cancel(&self, context: Context) -> Result<(), Refusal> {
-        match self.0.cancel(context) {
-            true => Ok(()),
-            false => Err(Refusal::new(
-                Errno::ENOENT,
-                c"no such receive, or it has begun",
-            )),
-        }
+        cancelled(self.0.cancel(context))
     }
 
     fn end(&self) {

@@ -3,6 +3,7 @@
 //! The exported part of a domain, which peers can find: its keys, and the regions that they lead
 //! to.
 
+use crate::*;
 use kernel::{
     new_spinlock,
     rbtree::{
@@ -13,17 +14,13 @@ use kernel::{
     sync::SpinLock, //
 };
 use kfabric::{
-    cpu_memory::CpuMemory,
     gate::{
         Gate,
         GateGuard,
         Shared, //
     },
-    prelude::*,
-    provider::Bindings,
     random,
-    CntrCore,
-    EpCore, //
+    CntrCore, //
 };
 
 /// The keys of a domain, and the properties that peers know it by.

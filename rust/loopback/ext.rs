@@ -4,22 +4,11 @@
 //!
 //! C header: [`include/kfi_loop_ext.h`](srctree/include/kfi_loop_ext.h)
 
-use crate::{
-    domain::Domain,
-    peer::{
-        Initiator,
-        Target, //
-    }, //
-};
+use crate::*;
 use kfabric::{
-    cpu_memory::PeerBuffer,
     domain,
     ep,
-    prelude::*,
-    EpCore,
-    Extension,
-    ExtensionTable,
-    MappedKeys, //
+    ExtensionTable, //
 };
 use kfi_bindings::{
     kfi_loop_ops,

@@ -7,17 +7,10 @@
 //!
 //! Lock order: `LISTENERS` is a leaf.
 
-use crate::side::Side;
-use kfabric::{
-    prelude::*,
-    provider::{
-        self,
-        cm::{
-            ConnFailed,
-            ConnRequest,
-            ConnRequests, //
-        }, //
-    }, //
+use crate::*;
+use kfabric::provider::{
+    self,
+    cm::ConnRequests, //
 };
 
 kernel::sync::global_lock! {

@@ -16,7 +16,56 @@ mod pool;
 mod provider;
 mod side;
 
-use kernel::prelude::*;
+// The files of this crate import these, and each other, by `crate::*`.
+use core::any::Any;
+use domain::Domain;
+use exported::{
+    ExportedDomain,
+    Piece,
+    MAPPED, //
+};
+use kfabric::{
+    cpu_memory::{
+        CpuMemory,
+        PeerBuffer, //
+    },
+    prelude::*,
+    provider::{
+        cm::{
+            ConnFailed,
+            ConnRequest, //
+        },
+        cq::Context,
+        kept::Kept,
+        msg_ep::{
+            MsgEpOps,
+            MsgEpRequest,
+            MsgLimits,
+            Post,
+            PostRefusal,
+            QueueSpace, //
+        },
+        Bindings, //
+    },
+    Access,
+    AtomicOp,
+    Atomics,
+    DomainRequest,
+    EpCore,
+    Extension,
+    MappedKeys,
+    MrLimits,
+    MrRequest,
+    Op,
+    RemotePiece, //
+};
+use mr::Mode;
+use peer::{
+    Initiator,
+    Target, //
+};
+use pool::Pool;
+use side::Side;
 
 module! {
     type: Module,

@@ -2,28 +2,20 @@
 
 //! Regions of the provider "loop", and the mode bits of their domain.
 
-use crate::exported::{
-    KeyGuard,
-    KeyReservation,
-    Keys,
-    Piece,
-    Region,
-    MAPPED, //
+use crate::{
+    exported::{
+        KeyGuard,
+        KeyReservation,
+        Keys,
+        Region, //
+    },
+    *, //
 };
-use core::any::Any;
 use kernel::page::PAGE_SIZE;
 use kfabric::{
-    cpu_memory::CpuMemory,
     num::signed,
-    prelude::*,
-    provider::{
-        self,
-        Bindings, //
-    },
-    raw_key_size,
-    MrLimits,
-    MrRequest,
-    RemotePiece, //
+    provider,
+    raw_key_size, //
 };
 
 /// Where peers find the first page of a region under `KFI_MR_VIRT_ADDR`: not where it is in memory.

@@ -2,21 +2,11 @@
 
 //! The accesses of peers, and the checks of each.
 
-use crate::exported::{
-    ExportedDomain,
-    Piece,
-    RegionContents,
-    MAPPED, //
+use crate::{
+    exported::RegionContents,
+    *, //
 };
-use kfabric::{
-    cpu_memory::PeerBuffer,
-    prelude::*,
-    Access,
-    AtomicOp,
-    EpCore,
-    MappedKeys,
-    RemotePiece, //
-};
+use core::iter;
 
 /// The target of an access: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
@@ -67,41 +57,50 @@ impl Target<'_> {
         key: u64,
         transfer: PeerBuffer<'_>,
     ) -> Result<(), Refusal> {
-        let len = widen(transfer.len());
+        let (base, len, needs) = (addr, widen(transfer.len()), transfer.needs());
+        let parts = iter::once(transfer);
         let done = match key & MAPPED {
-            0 => {
-                let base = addr;
-                self.copy(initiator, RemotePiece { key, base, len }, transfer, true)
-            }
+            0 => self.copy(initiator, &[RemotePiece { key, base, len }], needs, parts),
             _ => initiator
                 .resolve(key, addr, len)
-                .and_then(|pieces| self.copy_all(initiator, &pieces, transfer)),
+                .and_then(|pieces| self.copy(initiator, &pieces, needs, parts)),
         };
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
     }
 
     /// Carries out an access of an endpoint, between pieces and the parts of a buffer of the same
-    /// length. Checks all pieces before it copies the first byte. An access of 0 bytes needs no
-    /// key, as with a device. May sleep.
+    /// length. An access of 0 bytes needs no key, as with a device. May sleep.
     pub(crate) fn access_whole<'t>(
+        &self,
+        initiator: &Initiator<'_>,
+        pieces: &[RemotePiece],
+        needs: Access,
+        parts: impl Iterator<Item = PeerBuffer<'t>>,
+    ) -> Result<(), Refusal> {
+        if pieces.iter().all(|piece| piece.len == 0) {
+            return Ok(());
+        }
+        self.copy(initiator, pieces, needs, parts)
+            .map_err(|refusal| refusal.with_errno(Errno::EACCES))
+    }
+
+    /// Copies between pieces and the parts of a buffer of the same length, and counts a write.
+    /// Checks all pieces before it copies the first byte.
+    fn copy<'t>(
         &self,
         initiator: &Initiator<'_>,
         pieces: &[RemotePiece],
         needs: Access,
         mut parts: impl Iterator<Item = PeerBuffer<'t>>,
     ) -> Result<(), Refusal> {
-        let denied = |refusal: Refusal| refusal.with_errno(Errno::EACCES);
-        if pieces.iter().all(|piece| piece.len == 0) {
-            return Ok(());
-        }
         for piece in pieces {
             let check = |live: &RegionContents, at| live.extent.check(at, piece.len, needs);
-            self.enter(initiator, *piece, check).map_err(denied)?;
+            self.enter(initiator, *piece, check)?;
         }
         let mut rest = None;
         for (number, piece) in pieces.iter().enumerate() {
             let last = number + 1 == pieces.len();
-            let copied = self.enter(initiator, *piece, |live, from| {
+            self.enter(initiator, *piece, |live, from| {
                 let mut at = from;
                 while let left @ 1.. = piece.len - (at - from) {
                     let Some(part) = rest.take().or_else(|| parts.next()) else {
@@ -117,8 +116,7 @@ impl Target<'_> {
                     counter.add(1);
                 }
                 Ok(())
-            });
-            copied.map_err(denied)?;
+            })?;
         }
         Ok(())
     }
@@ -159,47 +157,6 @@ impl Target<'_> {
         self.enter(initiator, nothing, |_, _| Ok(()))?;
         found.region.close();
         Ok(())
-    }
-
-    /// Copies to or from several pieces. Checks all pieces before it copies the first byte.
-    fn copy_all(
-        &self,
-        initiator: &Initiator<'_>,
-        pieces: &[RemotePiece],
-        transfer: PeerBuffer<'_>,
-    ) -> Result<(), Refusal> {
-        let needs = transfer.needs();
-        for piece in pieces {
-            self.enter(initiator, *piece, |live, at| {
-                live.extent.check(at, piece.len, needs)
-            })?;
-        }
-        let mut left = transfer;
-        for (number, piece) in pieces.iter().enumerate() {
-            let len = usize::try_from(piece.len).map_err(|_| Errno::EINVAL)?;
-            let (here, rest) = left.split_at(len);
-            self.copy(initiator, *piece, here, number + 1 == pieces.len())?;
-            left = rest;
-        }
-        Ok(())
-    }
-
-    /// Copies the bytes of one piece, and counts the access if that ends it.
-    fn copy(
-        &self,
-        initiator: &Initiator<'_>,
-        piece: RemotePiece,
-        transfer: PeerBuffer<'_>,
-        last: bool,
-    ) -> Result<(), Refusal> {
-        let counts = last && transfer.needs() == Access::REMOTE_WRITE && !transfer.is_empty();
-        self.enter(initiator, piece, |live, at| {
-            live.extent.copy(at, transfer)?;
-            if let (true, Some(counter)) = (counts, live.counter()) {
-                counter.add(1);
-            }
-            Ok(())
-        })
     }
 
     /// Enters a region and calls `f` with its memory and the offset of the piece. Closing the

@@ -7,17 +7,8 @@
 //!
 //! A [`Fifo`] has a fixed capacity. After it is made, it allocates no memory.
 
-use kernel::{
-    alloc::AllocError,
-    prelude::*, //
-};
-use kfabric::{
-    prelude::*,
-    provider::{
-        cq::Context,
-        kept::Kept, //
-    }, //
-};
+use crate::*;
+use kernel::alloc::AllocError;
 
 struct State<S> {
     receives: Fifo<Kept>,

@@ -5,21 +5,15 @@
 //! The module's parameters. Reading one differs between kernel versions.
 
 use crate::{
-    domain::Domain,
     ep,
     ext,
     listener::Pep,
-    mr::Mode, //
+    *, //
 };
 use kernel::str::CString;
 use kfabric::{
     num,
-    prelude::*,
-    provider::{
-        self,
-        msg_ep::MsgLimits, //
-    },
-    DomainRequest,
+    provider,
     Ends,
     Extras,
     MsgOffer,

@@ -9,15 +9,8 @@
 //! and no handler is called under it.
 
 use crate::{
-    exported::ExportedDomain,
-    peer::{
-        Initiator,
-        Target, //
-    },
-    pool::{
-        Fifo,
-        Pool, //
-    }, //
+    pool::Fifo,
+    *, //
 };
 use kernel::{
     impl_has_work,
@@ -28,28 +21,15 @@ use kernel::{
     }, //
 };
 use kfabric::{
-    prelude::*,
     provider::{
         cm::ConnEvents,
-        cq::Context,
-        kept::Kept,
-        msg_ep::{
-            Post,
-            PostRefusal,
-            QueueSpace, //
-        },
         ticket::{
             Failed,
             Received,
             Ticket, //
         }, //
     },
-    workqueue::OwnedQueue,
-    Access,
-    AtomicOp,
-    EpCore,
-    Op,
-    RemotePiece, //
+    workqueue::OwnedQueue, //
 };
 
 /// The peer of a side.
