@@ -106,6 +106,7 @@ use crate::prelude::*;
 use handle::{
     close_last,
     op,
+    open_by,
     Handle, //
 };
 use kfi_bindings as c;

@@ -52,16 +52,9 @@ impl Counter {
             wait_obj: WAIT_UNSPEC,
             ..pin_init::zeroed()
         };
-        let (raw, mut cntr) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain`. `attr` and `cntr` are locals.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                cntr_open(raw, &mut attr, &mut cntr, ptr::null_mut())
-            )
-        }?;
-        let raw = handle::opened(ret, cntr)?;
-        Ok(Self(Handle::new(raw, domain.clone(), ())))
+        // SAFETY: The domain is open as long as `domain`. `attr` is a local.
+        let cntr = unsafe { open_by!(domain.as_raw(), cntr_open(&mut attr; ptr::null_mut())) }?;
+        Ok(Self(Handle::new(cntr, domain.clone(), ())))
     }
 
     /// Returns the number of successful operations: `kfi_cntr_read()`. Any context.

@@ -373,16 +373,15 @@ impl CompletionQueue {
             Some(handler) => (Some(call_handler), handler.as_context()),
             None => (None, ptr::null_mut()),
         };
-        let (raw, mut cq) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain`. `attr` and `cq` are locals. `uses` keeps the
+        // SAFETY: The domain is open as long as `domain`. `attr` is a local. `uses` keeps the
         // handler, to which `context` points, until the queue is closed.
-        let ret = unsafe { op!((*raw).ops, cq_open(raw, &mut attr, &mut cq, call, context)) }?;
+        let cq = unsafe { open_by!(domain.as_raw(), cq_open(&mut attr; call, context)) }?;
         let uses = Uses {
             _handler: handler,
             domain: domain.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the queue.
-        let queue = Self(Handle::new(handle::opened(ret, cq)?, (), uses));
+        let queue = Self(Handle::new(cq, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 

@@ -59,21 +59,14 @@ impl Domain {
             | kfi_bindings::kfi_threading_KFI_THREAD_UNSPEC => (),
             _ => return Err(Errno::EOPNOTSUPP),
         }
-        let mut domain = ptr::null_mut();
-        let raw = fabric.as_raw();
-        // SAFETY: `raw` is open as long as `fabric`. The info is valid, and `domain` is a local.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                domain(raw, info.as_raw(), &mut domain, ptr::null_mut())
-            )
-        }?;
+        // SAFETY: The fabric is open as long as `fabric`. The info is valid.
+        let domain = unsafe { open_by!(fabric.as_raw(), domain(info.as_raw(); ptr::null_mut())) }?;
         let uses = Uses {
             events: SetOnce::new(),
             fabric: fabric.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the domain.
-        let domain = Self(Handle::new(handle::opened(ret, domain)?, (), uses));
+        let domain = Self(Handle::new(domain, (), uses));
         Ok(Arc::new(domain, GFP_KERNEL)?)
     }
 
@@ -126,15 +119,9 @@ impl Domain {
     /// Returns the operations of an extension: `kfi_open_ops()`. They are valid as long as the
     /// domain is open.
     pub(super) fn extension(&self, name: &CStr) -> Result<NonNull<c_void>, Errno> {
-        let (fid, mut table) = (self.fid(), ptr::null_mut());
-        // SAFETY: The domain of `fid` is open. `name` is a string, and `table` is a local.
-        let ret = unsafe {
-            op!(
-                (*fid).ops,
-                ops_open(fid, name.as_char_ptr(), 0, &mut table, ptr::null_mut())
-            )
-        }?;
-        handle::opened(ret, table)
+        let name = name.as_char_ptr();
+        // SAFETY: The domain is open as long as `self`. `name` is a string.
+        unsafe { open_by!(self.fid(), ops_open(name, 0; ptr::null_mut())) }
     }
 
     /// Reserves resources for `count` regions of up to `pages` pages in up to `pages` segments. May

@@ -34,16 +34,9 @@ impl Endpoint {
     ///
     /// - `ENOSYS`: the provider has no endpoints.
     pub fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self, Errno> {
-        let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain`. The info is valid, and `ep` is a local.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                endpoint(raw, info.as_raw(), &mut ep, ptr::null_mut())
-            )
-        }?;
-        let raw = handle::opened(ret, ep)?;
-        Ok(Self(Handle::new(raw, domain.clone(), ())))
+        // SAFETY: The domain is open as long as `domain`. The info is valid.
+        let ep = unsafe { open_by!(domain.as_raw(), endpoint(info.as_raw(); ptr::null_mut())) }?;
+        Ok(Self(Handle::new(ep, domain.clone(), ())))
     }
 
     /// Permits accesses of peers: `kfi_enable()`. May sleep.

@@ -436,17 +436,15 @@ impl EventQueue {
             Some(handler) => (Some(call_handler), handler.as_context()),
             None => (None, ptr::null_mut()),
         };
-        let mut eq = ptr::null_mut();
-        let raw = fabric.as_raw();
-        // SAFETY: `raw` is open as long as `fabric`. `attr` and `eq` are locals. `uses` keeps the
+        // SAFETY: The fabric is open as long as `fabric`. `attr` is a local. `uses` keeps the
         // handler, to which `context` points, until the queue is closed.
-        let ret = unsafe { op!((*raw).ops, eq_open(raw, &mut attr, &mut eq, call, context)) }?;
+        let eq = unsafe { open_by!(fabric.as_raw(), eq_open(&mut attr; call, context)) }?;
         let uses = Uses {
             _handler: handler,
             _fabric: fabric.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the queue.
-        let queue = Self(Handle::new(handle::opened(ret, eq)?, (), uses));
+        let queue = Self(Handle::new(eq, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 

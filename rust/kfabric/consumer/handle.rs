@@ -75,6 +75,23 @@ macro_rules! op {
 }
 pub(super) use op;
 
+/// Calls an operation of an object that opens another object, and returns that: `open_by!(object,
+/// operation(arguments before the new object; arguments after it))`.
+///
+/// If the provider returned success without an object, the error is `EIO`.
+///
+/// # Safety
+///
+/// The object is open. The arguments are valid for the operation.
+macro_rules! open_by {
+    ($object:expr, $op:ident($($before:expr),*; $($after:expr),*)) => {{
+        let (raw, mut new) = ($object, ptr::null_mut());
+        $crate::consumer::handle::op!((*raw).ops, $op(raw, $($before,)* &mut new, $($after),*))
+            .and_then(|ret| $crate::consumer::handle::opened(ret, new))
+    }};
+}
+pub(super) use open_by;
+
 /// A C object.
 ///
 /// # Safety
@@ -178,13 +195,14 @@ impl<T: Raw, P, L> Handle<T, P, L> {
     ///
     /// - `EBUSY`, `EOPBADSTATE`: the object is still open, and the error has it.
     /// - Others: the object is closed, and the state is leaked.
-    pub(super) fn close(self) -> Result<L, CloseError<Self>> {
-        let _noio = NoIo::enter();
-        // SAFETY: `raw` is open by the invariant. Every user of the object borrows this handle, and
-        // `self` is the only reference to it.
-        let closed = unsafe { close(self.raw.cast()) };
-        // SAFETY: `closed` is the result of closing the object, and `self` was its only user.
-        unsafe { self.closed(closed) }
+    pub(super) fn close(mut self) -> Result<L, CloseError<Self>> {
+        // SAFETY: The object is open by the invariant. If it isn't open afterwards, `self` is only
+        // dropped.
+        unsafe { self.shut() }.map_err(|errno| self.not_closed(errno))
+    }
+
+    fn not_closed(self, errno: Errno) -> CloseError<Self> {
+        CloseError::new(errno, self.open.then_some(self))
     }
 
     /// Handles the result of an attempt to close the object, like [`close`](Self::close). May
@@ -199,10 +217,7 @@ impl<T: Raw, P, L> Handle<T, P, L> {
     ) -> Result<L, CloseError<Self>> {
         // SAFETY: `closed` is the result of closing the object, by this function's contract. If the
         // object isn't open afterwards, `self` is only dropped.
-        unsafe { self.settle(closed) }.map_err(|errno| {
-            let open = self.open.then_some(self);
-            CloseError::new(errno, open)
-        })
+        unsafe { self.settle(closed) }.map_err(|errno| self.not_closed(errno))
     }
 
     /// Returns the state of a closed object. Any context, if others have references to the parent.

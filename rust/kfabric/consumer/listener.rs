@@ -29,15 +29,9 @@ fn open_pep(
     queue: &Arc<EventQueue>,
     backlog: Option<u32>,
 ) -> Result<Pep, Errno> {
-    let (raw, mut pep) = (fabric.as_raw(), ptr::null_mut());
-    // SAFETY: `raw` is open as long as `fabric`. The info is valid, and `pep` is a local.
-    let ret = unsafe {
-        op!(
-            (*raw).ops,
-            passive_ep(raw, info.as_raw(), &mut pep, ptr::null_mut())
-        )
-    }?;
-    let pep = Pep::new(handle::opened(ret, pep)?, queue.clone(), ());
+    // SAFETY: The fabric is open as long as `fabric`. The info is valid.
+    let pep = unsafe { open_by!(fabric.as_raw(), passive_ep(info.as_raw(); ptr::null_mut())) }?;
+    let pep = Pep::new(pep, queue.clone(), ());
     let fid = pep.fid();
     // SAFETY: The passive endpoint is open. So is the queue, to which it has a reference.
     unsafe { handle::bind(fid, queue.as_raw().cast(), 0) }?;

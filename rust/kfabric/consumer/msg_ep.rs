@@ -166,12 +166,11 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         if !info.is_msg() {
             return Err(Errno::EINVAL);
         }
-        let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
-        let mut open = |info| {
-            // SAFETY: `raw` is open as long as `domain`. The info is valid, and `ep` is a local.
-            unsafe { op!((*raw).ops, endpoint(raw, info, &mut ep, ptr::null_mut())) }
+        let open = |info| {
+            // SAFETY: The domain is open as long as `domain`. The info is valid.
+            unsafe { open_by!(domain.as_raw(), endpoint(info; ptr::null_mut())) }
         };
-        let ret = match &rx {
+        let ep = match &rx {
             Receiving::Own(_) => open(info.as_raw()),
             Receiving::Shared(_) => info.with_shared_receives(open),
         }?;
@@ -183,7 +182,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         };
         // INVARIANT: Nothing is posted yet. Only `post` posts with a context.
         let endpoint = Self {
-            handle: Handle::new(handle::opened(ret, ep)?, domain.clone(), uses),
+            handle: Handle::new(ep, domain.clone(), uses),
             state: Created(PhantomData),
         };
         let sends = tx.completion_queue().as_raw().cast();

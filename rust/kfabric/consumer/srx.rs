@@ -70,21 +70,15 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
         size: usize,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let (raw, mut srx) = (domain.as_raw(), ptr::null_mut());
         let mut attr = kfi_rx_attr {
             size,
             ..Default::default()
         };
-        // SAFETY: `raw` is open as long as `domain`. `attr` and `srx` are locals.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                srx_ctx(raw, &mut attr, &mut srx, ptr::null_mut())
-            )
-        }?;
+        // SAFETY: The domain is open as long as `domain`. `attr` is a local.
+        let srx = unsafe { open_by!(domain.as_raw(), srx_ctx(&mut attr; ptr::null_mut())) }?;
         // INVARIANT: Nothing is posted yet. Only `post` posts on the context.
         let receives = Self {
-            handle: Handle::new(handle::opened(ret, srx)?, domain.clone(), queue.clone()),
+            handle: Handle::new(srx, domain.clone(), queue.clone()),
         };
         let (fid, cq) = (receives.handle.fid(), queue.completion_queue().as_raw());
         // SAFETY: The context is open. So is the queue, to which the context has a reference.
