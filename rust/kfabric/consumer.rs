@@ -104,6 +104,7 @@ mod volatile;
 // The files of this room import these, and the names below, by `super::*`.
 use crate::prelude::*;
 use handle::{
+    as_raw,
     close_last,
     op,
     open_by,

@@ -40,6 +40,8 @@ macro_rules! call {
     }};
 }
 
+as_raw!(Counter: kfid_cntr);
+
 impl Counter {
     /// Opens a counter to wait for: `kfi_cntr_open()`. May sleep.
     ///
@@ -103,12 +105,6 @@ impl Counter {
     /// Returns the domain of the counter. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.0.parent()
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_cntr {
-        self.0.as_ptr()
     }
 
     /// Closes the counter: `kfi_close()`. May sleep.

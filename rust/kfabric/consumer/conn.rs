@@ -36,15 +36,6 @@ pub(super) enum ConnEvent {
     Failed,
 }
 
-/// How long a read waits for an event.
-#[derive(Clone, Copy)]
-pub(super) enum Wait {
-    /// Doesn't wait. Possible on any queue.
-    No,
-    /// Waits for so long, in milliseconds, or without a limit.
-    For(Option<u32>),
-}
-
 /// Returns a copy of a peer's data, or an empty vector if there is no memory.
 fn copy(bytes: &[u8]) -> KVec<u8> {
     let mut copy = KVec::new();
@@ -54,7 +45,8 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
     }
 }
 
-/// Reads the next event. May sleep.
+/// Reads the next event. May sleep. Waits for an event with this [timeout](handle::timeout), if
+/// given, which isn't possible on a queue with a handler.
 ///
 /// # Errors
 ///
@@ -64,7 +56,7 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
 /// # Safety
 ///
 /// `eq` is an open queue of a [`Conn`].
-unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Errno> {
+unsafe fn next(eq: NonNull<kfid_eq>, timeout: Option<c_int>) -> Result<Option<ConnEvent>, Errno> {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
     loop {
@@ -78,12 +70,9 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
         let len = size_of::<CmEntry>();
         // SAFETY: `eq` is open by this function's contract. The others are locals.
         let read = unsafe {
-            match wait {
-                Wait::No => op!((*eq).ops, read(eq, &mut number, buf, len, 0)),
-                Wait::For(msecs) => {
-                    let msecs = handle::timeout(msecs);
-                    op!((*eq).ops, sread(eq, &mut number, buf, len, msecs, 0))
-                }
+            match timeout {
+                None => op!((*eq).ops, read(eq, &mut number, buf, len, 0)),
+                Some(timeout) => op!((*eq).ops, sread(eq, &mut number, buf, len, timeout, 0)),
             }
         }?;
         let len = match handle::count(read) {
@@ -146,7 +135,7 @@ struct QueueAdapter<F>(F);
 impl<F: Fn(ConnEvent, Cause<'_>) + Send + Sync + 'static> EventHandler for QueueAdapter<F> {
     fn events(&self, events: Events<'_>) {
         // SAFETY: The queue is open by the invariant of `Events`. `Conn::open_with` opened it.
-        while let Ok(Some(event)) = unsafe { next(events.0, Wait::No) } {
+        while let Ok(Some(event)) = unsafe { next(events.0, None) } {
             // SAFETY: The queue is open by the invariant of `Events`. Only the handler reads it,
             // one call at a time.
             (self.0)(event, &|| unsafe { failure(events.0) });
@@ -200,7 +189,7 @@ impl Conn {
             return Err(Errno::ENOSYS);
         }
         // SAFETY: `self` keeps the queue open, and is its `Conn`.
-        unsafe { next(self.raw(), Wait::For(msecs)) }
+        unsafe { next(self.raw(), Some(handle::timeout(msecs))) }
     }
 
     /// Returns why connecting failed, after [`ConnEvent::Failed`]. May sleep.

@@ -324,6 +324,8 @@ unsafe extern "C" fn call_handler(cq: *mut kfid_cq, context: *mut c_void) {
     }
 }
 
+as_raw!(CompletionQueue: kfid_cq);
+
 impl CompletionQueue {
     /// Opens a completion queue: `kfi_cq_open()`. May sleep.
     ///
@@ -433,11 +435,5 @@ impl CompletionQueue {
     /// - `EBUSY`, with the queue: a caller waits on the C object.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_cq {
-        self.0.as_ptr()
     }
 }

@@ -41,6 +41,8 @@ struct Uses {
     fabric: Arc<Fabric>,
 }
 
+as_raw!(Domain: kfid_domain);
+
 impl Domain {
     /// Opens the domain of an offer in its fabric: `kfi_domain()`. May sleep.
     ///
@@ -103,12 +105,6 @@ impl Domain {
     /// Returns the fabric of the domain. Any context.
     pub fn fabric(&self) -> &Arc<Fabric> {
         &self.0.lent().fabric
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_domain {
-        self.0.as_ptr()
     }
 
     /// Returns the fid of the domain. Any context.

@@ -27,6 +27,8 @@ use kfi_bindings::{
 /// ```
 pub struct Endpoint(Handle<kfid_ep, Arc<Domain>>);
 
+as_raw!(Endpoint: kfid_ep);
+
 impl Endpoint {
     /// Opens the endpoint of an offer in its domain: `kfi_endpoint()`. May sleep.
     ///
@@ -53,12 +55,6 @@ impl Endpoint {
     /// Returns the domain of the endpoint. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.0.parent()
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_ep {
-        self.0.as_ptr()
     }
 
     /// Closes the endpoint: `kfi_close()`. Sleeps until the current accesses have completed.

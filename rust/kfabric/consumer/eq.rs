@@ -389,6 +389,8 @@ unsafe extern "C" fn call_handler(eq: *mut kfid_eq, context: *mut c_void) {
     }
 }
 
+as_raw!(EventQueue: kfid_eq);
+
 impl EventQueue {
     /// Opens an event queue: `kfi_eq_open()`. May sleep.
     ///
@@ -463,11 +465,5 @@ impl EventQueue {
     /// - `EOPBADSTATE`, with the queue: the caller is the handler.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_eq {
-        self.0.as_ptr()
     }
 }

@@ -21,6 +21,8 @@ use super::*;
 /// ```
 pub struct Fabric(Handle<kfid_fabric>);
 
+as_raw!(Fabric: kfid_fabric);
+
 impl Fabric {
     /// Opens the fabric of an offer: `kfi_fabric()`. May sleep.
     ///
@@ -51,11 +53,5 @@ impl Fabric {
     /// - `EBUSY`, with the fabric: its provider can't close it yet.
     pub fn close(fabric: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(fabric, |fabric| &mut fabric.0)
-    }
-
-    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
-    /// The caller must not close it. Any context.
-    pub fn as_raw(&self) -> *mut kfid_fabric {
-        self.0.as_ptr()
     }
 }

@@ -92,6 +92,20 @@ macro_rules! open_by {
 }
 pub(super) use open_by;
 
+/// Defines `as_raw` of a type that has the handle of this C object.
+macro_rules! as_raw {
+    ($type:ident: $raw:ty) => {
+        impl $type {
+            /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self`
+            /// lives. The caller must not close it. Any context.
+            pub fn as_raw(&self) -> *mut $raw {
+                self.0.as_ptr()
+            }
+        }
+    };
+}
+pub(super) use as_raw;
+
 /// A C object.
 ///
 /// # Safety

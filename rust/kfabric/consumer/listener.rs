@@ -45,57 +45,35 @@ fn open_pep(
 }
 
 /// A passive endpoint, or nothing before it is open and after it is closed.
-#[pin_data]
-struct PepSlot {
-    #[pin]
-    pep: Mutex<Option<Pep>>,
+type PepSlot = Mutex<Option<Pep>>;
+
+/// Calls `call`, which may sleep, with the passive endpoint. Returns `EOPBADSTATE` if there is none.
+fn with_pep<R>(
+    slot: &PepSlot,
+    call: impl FnOnce(*mut kfid_pep) -> Result<R, Errno>,
+) -> Result<R, Errno> {
+    match &*slot.lock() {
+        Some(pep) => call(pep.as_ptr()),
+        None => Err(Errno::EOPBADSTATE),
+    }
 }
 
-impl PepSlot {
-    pub(super) fn new() -> Result<Arc<Self>, Errno> {
-        let slot = pin_init!(Self {
-            pep <- new_mutex!(None),
-        });
-        Arc::pin_init(slot, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
-    }
-
-    /// Stores the passive endpoint.
-    fn put(&self, pep: Pep) {
-        let before = self.pep.lock().replace(pep);
-        drop(before);
-    }
-
-    /// Removes the passive endpoint, for the caller to close it.
-    fn take(&self) -> Option<Pep> {
-        self.pep.lock().take()
-    }
-
-    /// Calls `call`, which may sleep, with the passive endpoint. Returns `EOPBADSTATE` if there is
-    /// none.
-    fn with<R>(&self, call: impl FnOnce(*mut kfid_pep) -> Result<R, Errno>) -> Result<R, Errno> {
-        match &*self.pep.lock() {
-            Some(pep) => call(pep.as_ptr()),
-            None => Err(Errno::EOPBADSTATE),
-        }
-    }
-
-    /// Rejects a request to this passive endpoint: `kfi_reject()`. May sleep.
-    ///
-    /// Succeeds if the passive endpoint is closed, because closing it rejected the request.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: the data is too long, or the request was answered.
-    fn reject(&self, request: *mut kfid, data: &[u8]) -> Result<(), Errno> {
-        let rejected = self.with(|pep| {
-            let (param, len) = (data.as_ptr().cast(), data.len());
-            // SAFETY: The passive endpoint is open. The call only reads the `len` bytes of `data`.
-            unsafe { op!((*pep).cm, reject(pep, request, param, len)) }
-        });
-        match rejected {
-            Err(Errno::EOPBADSTATE) => Ok(()),
-            rejected => handle::result(rejected?),
-        }
+/// Rejects a request to this passive endpoint: `kfi_reject()`. May sleep.
+///
+/// Succeeds if the passive endpoint is closed, because closing it rejected the request.
+///
+/// # Errors
+///
+/// - `EINVAL`: the data is too long, or the request was answered.
+fn reject(slot: &PepSlot, request: *mut kfid, data: &[u8]) -> Result<(), Errno> {
+    let rejected = with_pep(slot, |pep| {
+        let (param, len) = (data.as_ptr().cast(), data.len());
+        // SAFETY: The passive endpoint is open. The call only reads the `len` bytes of `data`.
+        unsafe { op!((*pep).cm, reject(pep, request, param, len)) }
+    });
+    match rejected {
+        Err(Errno::EOPBADSTATE) => Ok(()),
+        rejected => handle::result(rejected?),
     }
 }
 
@@ -197,7 +175,7 @@ impl Incoming {
     /// - `ENOMEM`: the request is rejected, but the peer isn't told. It may ask again. The request
     ///   can't be answered any more.
     pub fn reject(mut self, data: &[u8]) -> Result<(), Refused<Self>> {
-        match self.slot.reject(self.handle(), data) {
+        match reject(&self.slot, self.handle(), data) {
             Ok(()) => {
                 self.answered = true;
                 Ok(())
@@ -217,7 +195,7 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         if !self.answered {
             // If opening the endpoint failed, the request may be rejected already.
-            let _ = self.slot.reject(self.handle(), &[]);
+            let _ = reject(&self.slot, self.handle(), &[]);
         }
     }
 }
@@ -327,7 +305,7 @@ impl Listener {
         info: &Info,
         options: ListenerOptions<H>,
     ) -> Result<Self, Errno> {
-        let slot = PepSlot::new()?;
+        let slot = Arc::pin_init(new_mutex!(None), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         let size = index(options.backlog.unwrap_or(BACKLOG));
         let conn = match options.handler {
             Some(handler) => {
@@ -351,8 +329,8 @@ impl Listener {
     fn begin(&self, fabric: &Arc<Fabric>, info: &Info, backlog: Option<u32>) -> Result<(), Errno> {
         // Stored before the first request can arrive.
         let pep = open_pep(fabric, info, self.conn.queue(), backlog)?;
-        self.slot.put(pep);
-        self.slot.with(|pep| {
+        *self.slot.lock() = Some(pep);
+        with_pep(&self.slot, |pep| {
             // SAFETY: `pep` is open, because the slot's lock keeps it.
             handle::result(unsafe { op!((*pep).cm, listen(pep)) }?)
         })
@@ -360,7 +338,7 @@ impl Listener {
 
     /// Returns the address of the listener: `kfi_getname()`. May sleep.
     pub fn address(&self) -> Result<SocketAddr, Errno> {
-        self.slot.with(|pep| {
+        with_pep(&self.slot, |pep| {
             handle::address(|address, len| {
                 // SAFETY: `pep` is open, because the slot's lock keeps it. `address` has `*len`
                 // bytes.
@@ -392,12 +370,12 @@ impl Listener {
     ///
     /// - `EBUSY`, `EOPBADSTATE`: the listener still listens, and the error has it.
     pub fn close(self) -> Result<(), CloseError<Self>> {
-        let Some(pep) = self.slot.take() else {
+        let Some(pep) = self.slot.lock().take() else {
             return Ok(());
         };
         pep.close().map_err(|error| {
             let errno = error.errno();
-            let open = error.into_inner().map(|pep| self.slot.put(pep));
+            let open = error.into_inner().map(|pep| *self.slot.lock() = Some(pep));
             CloseError::new(errno, open.map(|()| self))
         })
     }
@@ -405,7 +383,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        let pep = self.slot.lock().take();
         // Closed here, without the lock.
-        drop(self.slot.take());
+        drop(pep);
     }
 }

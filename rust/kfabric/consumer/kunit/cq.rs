@@ -252,6 +252,13 @@ mod tests {
         from
     }
 
+    /// Returns the fields that all entries but the shortest have.
+    macro_rules! head {
+        ($entry:ident) => {
+            ($entry.op_context.addr(), $entry.flags, $entry.len)
+        };
+    }
+
     #[test]
     fn each_format_is_what_c_knows() -> Result {
         let (_provider, domain) = Fake::open()?;
@@ -273,25 +280,16 @@ mod tests {
         let mut room: [kfi_cq_msg_entry; 3] = pin_init::zeroed();
         read_both(raw(&domain, 2)?, &mut room);
         let [one, two, none] = room;
-        assert_eq!(
-            (one.op_context.addr(), one.flags, one.len),
-            (1, first.flags, 2)
-        );
-        assert_eq!(
-            (two.op_context.addr(), two.flags, two.len),
-            (2, second.flags, 3)
-        );
-        assert_eq!((none.op_context.addr(), none.flags, none.len), (0, 0, 0));
+        assert_eq!(head!(one), (1, first.flags, 2));
+        assert_eq!(head!(two), (2, second.flags, 3));
+        assert_eq!(head!(none), (0, 0, 0));
 
         // Left to the core, it is the third.
         for format in [0, 3] {
             let mut room: [kfi_cq_data_entry; 3] = pin_init::zeroed();
             read_both(raw(&domain, format)?, &mut room);
             let [one, two, none] = room;
-            assert_eq!(
-                (one.op_context.addr(), one.flags, one.len),
-                (1, first.flags, 2)
-            );
+            assert_eq!(head!(one), (1, first.flags, 2));
             assert_eq!((one.buf.addr(), one.data), (3, first.data));
             assert_eq!(
                 (two.op_context.addr(), two.buf.addr(), two.data),
@@ -306,10 +304,7 @@ mod tests {
         }
         read_both(raw(&domain, 4)?, &mut room);
         let [one, two, none] = room;
-        assert_eq!(
-            (one.op_context.addr(), one.flags, one.len),
-            (1, first.flags, 2)
-        );
+        assert_eq!(head!(one), (1, first.flags, 2));
         assert_eq!((one.buf.addr(), one.data, one.tag), (3, first.data, 0));
         assert_eq!(
             (two.op_context.addr(), two.data, two.tag),

@@ -355,8 +355,7 @@ mod tests {
             visitor.gate.shut().ok_or(EINVAL)?.drain().take_away();
             Ok(())
         }
-        check::<PerCpu>()?;
-        check::<Shared>()
+        both!(check)
     }
 
     /// Leaves a shut gate in softirq, as a work completion does.
@@ -375,8 +374,7 @@ mod tests {
             drained.take_away();
             Ok(())
         }
-        check::<PerCpu>()?;
-        check::<Shared>()
+        both!(check)
     }
 
     const THREADS: u8 = 4;
@@ -464,7 +462,6 @@ mod tests {
             assert_eq!(seen.misused.load(Relaxed), 0);
             Ok(())
         }
-        check::<PerCpu>()?;
-        check::<Shared>()
+        both!(check)
     }
 }
