@@ -239,11 +239,6 @@ impl<K> Gather<K> {
                 .map_err(|_| EINVAL),
         }
     }
-
-    /// Returns the owner of the memory.
-    pub fn into_kept(self) -> K {
-        self.kept
-    }
 }
 
 /// Creates a list of one segment, or an empty list for an empty segment: some devices use length 0

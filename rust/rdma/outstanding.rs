@@ -11,23 +11,17 @@ mod slot;
 
 pub(crate) use self::slot::{
     End,
-    Owner, //
+    Owner,
+    Slot, //
 };
 
-use self::slot::{
-    Slot,
-    Standing, //
-};
+use self::slot::Standing;
 use crate::{
     credits::{
         Credit,
         Credits, //
     },
-    prelude::*,
-    wr_batch::{
-        PostError,
-        WrBatch, //
-    }, //
+    prelude::*, //
 };
 use core::hint::spin_loop;
 
@@ -45,7 +39,7 @@ pub(crate) struct Outstanding {
     /// Where to look for a free slot of a credit.
     next: Atomic<usize>,
     /// Where requests complete to that tell of errors only.
-    quiet: Opaque<rdma_bindings::ib_cqe>,
+    pub(crate) quiet: Opaque<rdma_bindings::ib_cqe>,
 }
 
 // SAFETY: Nothing of a queue is tied to a task: `quiet` is constant.
@@ -142,7 +136,8 @@ impl Outstanding {
             return Err(errno::enotconn());
         }
         let credit = self.standing.credits.try_take().ok_or(EAGAIN)?;
-        let slot = self.claim(&credit, owner, 1).ok_or(EBUSY)?;
+        // SAFETY: `owner` is valid by the function's contract.
+        let slot = unsafe { self.claim(&credit, owner, 1) }.ok_or(EBUSY)?;
         credit.keep();
         Ok(slot)
     }
@@ -157,69 +152,13 @@ impl Outstanding {
         self.standing.credits.give_back(1);
     }
 
-    /// Claims the `cqe` of a request and calls `post` with it, which posts the request or puts it on a
-    /// chain. The completion notifies `owner`. The caller must keep the credit of a posted request. On
-    /// an error `owner` is not notified. Any context.
+    /// Claims the slot of the request that drains the queue, which needs no credit, if it is free. Any context.
     ///
     /// # Safety
     ///
-    /// - If `post` succeeds, the request with the `cqe` must be posted, or [refused](Self::refuse). Its
-    ///   completion must end before this queue is freed.
-    /// - If `post` fails, no completion may refer to the `cqe`.
-    /// - `owner` must be valid until it has been notified, or until [`Outstanding::forget`] has removed
-    ///   it.
-    #[inline]
-    pub(crate) unsafe fn post<T>(
-        &self,
-        credit: &Credit<'_>,
-        owner: NonNull<Owner>,
-        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result<T>,
-    ) -> Result<T> {
-        let slot = self.claim(credit, owner, 1).ok_or(EBUSY)?;
-        post(slot.cqe.get()).inspect_err(|_| slot.free())
-    }
-
-    /// Claims the `cqe` of the request that drains the queue, which needs no credit, and calls `post`
-    /// with it. Returns `EBUSY` if another one exists. Any context.
-    ///
-    /// # Safety
-    ///
-    /// The requirements of [`post`](Self::post).
-    pub(crate) unsafe fn post_last(
-        &self,
-        owner: NonNull<Owner>,
-        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
-    ) -> Result {
-        let last = self.slots.last().filter(|slot| slot.take(owner, 0));
-        let slot = last.ok_or(EBUSY)?;
-        post(slot.cqe.get()).inspect_err(|_| slot.free())
-    }
-
-    /// Posts requests about regions with one doorbell. The completion of the last one notifies
-    /// `owner`. Each request has a credit, among them `credit`. If the driver refuses all of them,
-    /// `owner` is not notified. Any context.
-    ///
-    /// # Safety
-    ///
-    /// - `qp` must be valid, and its completions must end before this queue is freed.
-    /// - The regions of the requests must stay valid until `owner` has been notified.
-    /// - `owner` must be valid until then, or until [`Outstanding::forget`] has removed it.
-    pub(crate) unsafe fn post_together(
-        &self,
-        qp: *mut rdma_bindings::ib_qp,
-        credit: &Credit<'_>,
-        owner: NonNull<Owner>,
-        requests: &WrBatch<'_>,
-    ) -> Result<(), PostError> {
-        let claimed = self.claim(credit, owner, requests.count());
-        let slot = claimed.ok_or(PostError::All(EBUSY))?;
-        // SAFETY: `qp` and the memory of the requests are valid by the function's contract. Both
-        // `cqe`s belong to this queue, which outlives its completions.
-        unsafe { requests.post(qp, self.quiet.get(), slot.cqe.get()) }.inspect_err(|refused| {
-            if let PostError::All(_) = refused {
-                slot.free();
-            }
-        })
+    /// `owner` must be valid as for [`claim`](Self::claim).
+    pub(crate) unsafe fn claim_last(&self, owner: NonNull<Owner>) -> Option<&Slot> {
+        self.slots.last().filter(|slot| slot.take(owner, 0))
     }
 
     /// Handles the completion of a request that reports errors only. Any context.
@@ -291,9 +230,21 @@ impl Outstanding {
         }
     }
 
-    /// Claims a free slot for the last of `count` requests. Each request has a credit.
+    /// Claims a free slot for the last of `requests` requests, whose completion notifies `owner`. Each request has a
+    /// credit, among them `_credit`. The caller must keep the credit of a posted request. Returns `None` if the queue
+    /// has no slots. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `owner` must be valid until it has been notified, until [`forget`](Self::forget) has removed it, or until the
+    /// slot of a request that was not posted [is free](Slot::free).
     #[inline]
-    fn claim(&self, _credit: &Credit<'_>, owner: NonNull<Owner>, requests: u32) -> Option<&Slot> {
+    pub(crate) unsafe fn claim(
+        &self,
+        _credit: &Credit<'_>,
+        owner: NonNull<Owner>,
+        requests: u32,
+    ) -> Option<&Slot> {
         let first = self.next.fetch_add(1, Relaxed).checked_rem(self.depth())?;
         match self.slots.get(first) {
             // As it mostly is: requests end in the order in which they began.

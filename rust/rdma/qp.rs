@@ -166,12 +166,6 @@ impl<S> Qp<S> {
         self.raw.qp.as_ptr()
     }
 
-    /// Returns the status that broke the queue pair: that of the first failed request, or a flush.
-    /// Any context.
-    pub fn broken_by(&self) -> Option<WcStatus> {
-        self.raw.sends.broken()
-    }
-
     /// Puts the queue pair into error: all that is outstanding gets flushed. May sleep.
     pub fn fail(&self) -> Result {
         let (mut attr, mask) = attr::error();

@@ -45,18 +45,6 @@ use rdma_bindings as b;
 /// Where the peer finds the first page of any sink: not where it is in memory.
 const BASE: u64 = 1 << 32;
 
-/// Device regions for sinks.
-pub trait Regions {
-    /// Takes a region. Any context.
-    fn take(&self) -> Option<FastMr>;
-
-    /// Gives a region back, which no peer can reach. Any context.
-    fn put(&self, mr: FastMr);
-
-    /// Says that a region was deregistered, or leaked. Any context.
-    fn lose(&self);
-}
-
 /// Memory that a read goes to, with a region for each segment that has none.
 ///
 /// # Invariants
@@ -69,6 +57,8 @@ pub struct Sink {
     fence: Fence,
     /// The requests were leaked, with their references.
     lost: Atomic<bool>,
+    /// A region that does not fit, to be given back.
+    unfit: Option<FastMr>,
     /// [`None`] once it is unmapped, or leaked.
     memory: Option<Buffer>,
 }
@@ -104,7 +94,7 @@ impl Region {
 }
 
 impl Sink {
-    /// Takes a region for each segment of `memory` that goes by the key of the domain. The read's requests are
+    /// Takes a region by `take` for each segment of `memory` that goes by the key of the domain. The read's requests are
     /// ended by `fence`. Any context.
     ///
     /// # Errors
@@ -118,7 +108,7 @@ impl Sink {
         pd: &Pd,
         memory: Gather<Buffer>,
         fence: Fence,
-        regions: &impl Regions,
+        take: impl FnMut() -> Option<FastMr>,
     ) -> Result<Self, (Error, Self)> {
         let Gather {
             segments,
@@ -131,15 +121,16 @@ impl Sink {
             segments,
             fence,
             lost: Atomic::new(false),
+            unfit: None,
             memory: Some(memory),
         };
-        match this.fill(pd, regions) {
+        match this.fill(pd, take) {
             Ok(()) => Ok(this),
             Err(error) => Err((error, this)),
         }
     }
 
-    fn fill(&mut self, pd: &Pd, regions: &impl Regions) -> Result {
+    fn fill(&mut self, pd: &Pd, mut take: impl FnMut() -> Option<FastMr>) -> Result {
         let (key, device) = (pd.local_key(), DeviceId::of(&pd.device));
         let bare = |segment: &&mut b::ib_sge| segment.lkey == key;
         let count = self.segments.iter_mut().filter(bare).count();
@@ -150,15 +141,15 @@ impl Sink {
                 address: segment.addr,
                 len: segment.length,
             };
-            let mr = regions.take().ok_or(EAGAIN)?;
+            let mr = take().ok_or(EAGAIN)?;
             // Not every driver counts the pages of memory that is contiguous.
             if pages(segment.addr, segment.length) > mr.max_pages().into() {
-                regions.put(mr);
+                self.unfit = Some(mr);
                 return Err(EINVAL);
             }
             let mapped = mr.map(list, Access::LocalWrite | Access::RemoteWrite);
             let mut mr = mapped.map_err(|failed| {
-                regions.put(failed.mr);
+                self.unfit = Some(failed.mr);
                 failed.error
             })?;
             let based = mr.set_base(BASE);
@@ -184,17 +175,17 @@ impl Sink {
         !self.lost.load(Acquire) && self.regions.iter().all(|region| region.is_free(self.fence))
     }
 
-    /// Unmaps the memory. First it deregisters each region that the device may still use, and gives the
-    /// others back. Returns whether the memory may be freed. Sleeps unless the sink
-    /// [is free](Self::is_free).
-    pub fn end(mut self, regions: &impl Regions) -> bool {
-        self.finish(|mr| match mr {
-            Some(mr) => regions.put(mr),
-            None => regions.lose(),
-        })
+    /// Unmaps the memory. First it deregisters each region that the device may still use. Each other region goes to
+    /// `back`, which gets `None` for a region that was deregistered, or leaked. Returns whether the memory may be freed.
+    /// Sleeps unless the sink [is free](Self::is_free).
+    pub fn end(mut self, back: impl FnMut(Option<FastMr>)) -> bool {
+        self.finish(back)
     }
 
     fn finish(&mut self, mut back: impl FnMut(Option<FastMr>)) -> bool {
+        if let Some(mr) = self.unfit.take() {
+            back(Some(mr));
+        }
         let (fence, lost) = (self.fence, self.lost.load(Acquire));
         let mut stuck = false;
         mem::take(&mut self.regions).consume(|region| {
@@ -272,14 +263,14 @@ impl InFlight<Sink> {
     }
 
     /// Ends the sink when its requests have ended, as [`Sink::end`]; also one that was lent to none.
-    pub fn end(self, regions: &impl Regions) -> bool {
+    pub fn end(self, back: impl FnMut(Option<FastMr>)) -> bool {
         let sink = match self.get().lost.load(Acquire) {
             // SAFETY: A request was lost, so the queue pair could not be destroyed: each of its requests
             // was leaked, with its loan, or is about to be.
             true => unsafe { self.take_lost() },
             false => self.take_back(),
         };
-        sink.end(regions)
+        sink.end(back)
     }
 }
 

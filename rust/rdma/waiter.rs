@@ -7,7 +7,8 @@ use crate::{
     credits::Credit,
     outstanding::{
         End,
-        Owner, //
+        Owner,
+        Slot, //
     },
     prelude::*,
     wr_batch::{
@@ -63,7 +64,9 @@ impl<'a> Waiter<'a> {
     ///
     /// # Safety
     ///
-    /// - The requirements of [`Outstanding::post`] for `post`.
+    /// - If `post` succeeds, the request with the `cqe` must be posted. Its completion must end before the queue is
+    ///   freed.
+    /// - If `post` fails, no completion may refer to the `cqe`.
     /// - The memory of the request must stay valid until the request has completed or the queue
     ///   pair has been destroyed.
     /// - The waiter must stay valid until [`Waiter::is_over`], [`Waiter::begin_wait`] or the completion
@@ -74,9 +77,10 @@ impl<'a> Waiter<'a> {
         credit: &Credit<'_>,
         post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
     ) -> Result<(), WrError> {
-        // SAFETY: `post` meets the requirements, and the waiter is valid until it completes, by the
-        // function's contract.
-        self.counted(|owner| unsafe { self.queue.post(credit, owner, post) })
+        // SAFETY: The waiter is valid until it has been notified, by the function's contract.
+        let claim = |owner| unsafe { self.queue.claim(credit, owner, 1) };
+        self.post_in(claim, post, EBUSY, |_| true)
+            .map_err(WrError::Post)
     }
 
     /// Posts the request that drains the queue, which needs no credit. Does not sleep.
@@ -88,27 +92,14 @@ impl<'a> Waiter<'a> {
         self: Pin<&Self>,
         post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result,
     ) -> Result<(), WrError> {
-        // SAFETY: `post` meets the requirements, and the waiter is valid until it completes, by the
-        // function's contract.
-        self.counted(|owner| unsafe { self.queue.post_last(owner, post) })
+        // SAFETY: The waiter is valid until it has been notified, by the function's contract.
+        let claim = |owner| unsafe { self.queue.claim_last(owner) };
+        self.post_in(claim, post, EBUSY, |_| true)
+            .map_err(WrError::Post)
     }
 
-    /// Posts a request that is counted, unless it isn't posted.
-    #[inline]
-    fn counted(
-        self: Pin<&Self>,
-        post: impl FnOnce(NonNull<Owner>) -> Result,
-    ) -> Result<(), WrError> {
-        // INVARIANT: Counted before a slot names the waiter.
-        self.left.fetch_add(1, Relaxed);
-        post(self.name()).map_err(|error| {
-            self.left.fetch_sub(1, Relaxed);
-            WrError::Post(error)
-        })
-    }
-
-    /// Posts requests about regions with one word to the device. Their end is told, unless the driver refuses all
-    /// of them. Doesn't sleep.
+    /// Posts requests about regions with one doorbell. The waiter is notified of their end, unless the driver refuses
+    /// all of them. Each request has a credit, among them `credit`. Does not sleep.
     ///
     /// # Safety
     ///
@@ -122,13 +113,33 @@ impl<'a> Waiter<'a> {
         credit: &Credit<'_>,
         requests: &WrBatch<'_>,
     ) -> Result<(), PostError> {
+        // SAFETY: The waiter is valid until it has been notified, by the function's contract.
+        let claim = |owner| unsafe { self.queue.claim(credit, owner, requests.count()) };
+        // SAFETY: `qp` and the regions are valid by the function's contract. Both `cqe`s belong to the queue, which
+        // outlives its completions.
+        let post = |cqe| unsafe { requests.post(qp, self.queue.quiet.get(), cqe) };
+        let is_all = |error: &PostError| matches!(error, PostError::All(_));
+        self.post_in(claim, post, PostError::All(EBUSY), is_all)
+    }
+
+    /// Claims a slot by `claim`, and calls `post` with its `cqe`. The error without a slot is `busy`. After an error
+    /// of which `is_all` says that nothing was posted, the slot is free again.
+    #[inline]
+    fn post_in<E>(
+        self: Pin<&Self>,
+        claim: impl FnOnce(NonNull<Owner>) -> Option<&'a Slot>,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> Result<(), E>,
+        busy: E,
+        is_all: impl FnOnce(&E) -> bool,
+    ) -> Result<(), E> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);
-        // SAFETY: `qp`, the waiter and the memory of the requests stay valid until they complete by
-        // the function's contract.
-        let posted = unsafe { self.queue.post_together(qp, credit, self.name(), requests) };
-        posted.inspect_err(|refused| {
-            if let PostError::All(_) = refused {
+        let slot = claim(self.name());
+        let posted = slot.map_or(Err(busy), |slot| post(slot.cqe.get()));
+        posted.inspect_err(|error| {
+            if is_all(error) {
+                slot.inspect(|slot| slot.free());
+                // INVARIANT: No slot names the waiter for this request.
                 self.left.fetch_sub(1, Relaxed);
             }
         })

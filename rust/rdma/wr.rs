@@ -89,10 +89,10 @@ impl SendWr {
 ///
 /// # Invariants
 ///
-/// The memory of `segments` is valid as long as `kept`.
+/// The memory of `segments` is valid as long as `_kept`.
 pub struct Receive<K> {
     segments: SmallVec<b::ib_sge>,
-    kept: K,
+    _kept: K,
 }
 
 /// Memory of a peer.
@@ -333,9 +333,11 @@ impl<K> Receive<K> {
     /// `EACCES` if the device may not write there.
     pub fn new(memory: Gather<K>) -> Result<Self> {
         check_written(&memory)?;
-        let Gather { segments, kept, .. } = memory;
         // INVARIANT: The segments refer to what is kept.
-        Ok(Self { segments, kept })
+        Ok(Self {
+            segments: memory.segments,
+            _kept: memory.kept,
+        })
     }
 
     /// Returns the C structure to post. It refers to `self`, and is valid until `self` is moved or
@@ -349,11 +351,6 @@ impl<K> Receive<K> {
         // SAFETY: `wr_cqe` is the member that kernel users set.
         *unsafe { wr.__bindgen_anon_1.wr_cqe.as_mut() } = cqe;
         Ok(wr)
-    }
-
-    /// Returns the owner of the memory, after the request has completed.
-    pub fn into_kept(self) -> K {
-        self.kept
     }
 }
 

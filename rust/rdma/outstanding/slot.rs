@@ -88,7 +88,7 @@ impl Slot {
     }
 
     /// Frees the slot of a request that was not posted.
-    pub(super) fn free(&self) {
+    pub(crate) fn free(&self) {
         self.owner.store(null_mut(), Relaxed);
     }
 
@@ -278,7 +278,7 @@ impl Owner {
     /// # Safety
     ///
     /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
-    /// requirements of [`Outstanding::post`](super::Outstanding::post).
+    /// requirements of [`Outstanding::claim`].
     pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, &End<'_>)) -> Self {
         Self { ended }
     }
@@ -327,7 +327,8 @@ mod tests {
     /// Claims a slot and a credit for the last of `count` requests.
     fn claim<'a>(queue: &'a Outstanding, owner: &Owner, requests: u32) -> Result<&'a Slot> {
         let credit = queue.credits().try_take().ok_or(EAGAIN)?;
-        let slot = queue.claim(&credit, NonNull::from(owner), requests);
+        // SAFETY: The owner is static or outlives the request in each test.
+        let slot = unsafe { queue.claim(&credit, NonNull::from(owner), requests) };
         credit.keep();
         slot.ok_or(EBUSY)
     }

@@ -18,7 +18,6 @@ use kfabric::provider::ticket::{
 };
 use rdma::{
     in_flight::InFlight,
-    read_sink::Regions,
     Buffer,
     Gather,
     Sink, //
@@ -172,6 +171,14 @@ impl Sinks {
         self.settle_later();
     }
 
+    /// Takes a region back that no peer can reach. `None` is a region that was deregistered, or leaked. Any context.
+    fn put(&self, mr: Option<FastMr>) {
+        self.state.with(|state| match mr {
+            Some(mr) => state.put(mr),
+            None => state.there = state.there.saturating_sub(1),
+        });
+    }
+
     /// Takes regions for memory of a read, mapped for the device of `pd`. Any context.
     ///
     /// # Errors
@@ -184,13 +191,14 @@ impl Sinks {
         pd: &Pd,
         memory: Gather<Buffer>,
     ) -> Result<InFlight<Sink>, Refusal> {
-        match Sink::new(pd, memory, self.fence, &**self) {
+        let take = || self.state.with(|state| state.take());
+        match Sink::new(pd, memory, self.fence, take) {
             Ok(sink) => sink.lend().map_err(|left| (ENOMEM, left)),
             Err(failed) => Err(failed),
         }
         .map_err(|(error, left)| {
             // No request names a region.
-            left.end(&**self);
+            left.end(|mr| self.put(mr));
             self.settle_later();
             match error.to_errno() {
                 e if e == EAGAIN.to_errno() => {
@@ -204,21 +212,6 @@ impl Sinks {
                 _ => refused::not_mapped(error),
             }
         })
-    }
-}
-
-impl Regions for Sinks {
-    fn take(&self) -> Option<FastMr> {
-        self.state.with(|state| state.take())
-    }
-
-    fn put(&self, mr: FastMr) {
-        self.state.with(|state| state.put(mr));
-    }
-
-    fn lose(&self) {
-        self.state
-            .with(|state| state.there = state.there.saturating_sub(1));
     }
 }
 
@@ -286,7 +279,7 @@ impl Ended {
     fn end(self, pool: &Sinks) {
         let mut stuck = false;
         for sink in self.sinks {
-            stuck |= !sink.end(pool);
+            stuck |= !sink.end(|mr| pool.put(mr));
         }
         tell(self.told, stuck);
     }
