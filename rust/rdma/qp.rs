@@ -56,7 +56,7 @@ pub struct ReadyToSend;
 /// # Examples
 ///
 /// ```ignore
-/// let qp = Qp::create(&pd, &cq, &cq, depths)?;
+/// let qp = Qp::create(&pd, &cq, depths, None)?;
 /// // Takes receives from here on.
 /// let qp = qp.init(port.number(), Access::LocalWrite | Access::RemoteWrite)?;
 /// let qp = qp.ready_to_receive(path, peer, &Reliability::default())?;
@@ -68,23 +68,24 @@ pub struct Qp<S> {
 }
 
 impl Qp<Reset> {
-    /// Makes a queue pair on a domain, whose requests complete to these queues. May sleep.
+    /// Makes a queue pair on a domain, whose requests complete to this queue. With `srq` it has no receives of its own,
+    /// and needs [`entries`](Srq::entries) for the shared ones. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSPC` if a completion queue has not enough entries left.
+    /// - `ENOSPC` if the completion queue has not enough entries left.
     /// - `ENOMEM`, or what the driver says.
     ///
     /// If the driver copies fewer bytes than [asked](Depths::inline), it makes the queue pair all the
     /// same.
     pub fn create(
         pd: &Arc<Pd>,
-        send_cq: &Arc<Cq>,
-        receive_cq: &Arc<Cq>,
+        cq: &Arc<Cq>,
         depths: Depths,
+        srq: Option<&Arc<Srq>>,
     ) -> Result<Self> {
         Ok(Self {
-            raw: RawQp::create(pd, send_cq, receive_cq, depths, None)?,
+            raw: RawQp::create(pd, cq, depths, srq)?,
             _state: PhantomData,
         })
     }
@@ -139,20 +140,10 @@ impl<S> Qp<S> {
         &self.raw.pd
     }
 
-    /// Changes attributes, those that `mask` names, and with them its state perhaps. May sleep.
-    pub(crate) fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
-        self.raw.modify(attr, mask)
-    }
-
     /// Has what is posted from now on refused, as if the queue pair had gone into error. Any context.
     pub(crate) fn refuse(&self) {
         self.raw.sends.break_by(WcStatus::FLUSHED);
         self.raw.receives.break_by(WcStatus::FLUSHED);
-    }
-
-    /// Returns the notifier for "communication established".
-    pub(crate) fn comm_est(&self) -> &CommEstNotifier {
-        &self.raw.comm_est
     }
 
     /// Returns the maximum number of bytes that the driver copies into a send request. It is at most the
@@ -206,7 +197,7 @@ pub(crate) struct RawQp {
     pub(crate) qp: NonNull<rdma_bindings::ib_qp>,
     counted: Option<Counted>,
     // Goes after the queue pair.
-    comm_est: Arc<CommEstNotifier>,
+    pub(crate) comm_est: Arc<CommEstNotifier>,
     pub(crate) sends: Arc<Outstanding>,
     pub(crate) receives: Arc<Outstanding>,
     /// For sends and for receives.
@@ -226,32 +217,32 @@ unsafe impl Sync for RawQp {}
 impl RawQp {
     fn create(
         pd: &Arc<Pd>,
-        send_cq: &Arc<Cq>,
-        receive_cq: &Arc<Cq>,
-        depths: Depths,
+        cq: &Arc<Cq>,
+        mut depths: Depths,
         srq: Option<&Arc<Srq>>,
     ) -> Result<Self> {
+        if srq.is_some() {
+            depths.receive = 0;
+        }
         let (sends, receives) = (
             Outstanding::new(depths.send)?,
             Outstanding::new(depths.receive)?,
         );
         let (send, receive) = (depths.in_send_queue(), depths.in_receive_queue());
         let entries = [
-            send_cq.reserve(send, &sends)?,
+            cq.reserve(send, &sends)?,
             match srq {
-                Some(srq) => receive_cq.reserve(srq.entries()?, srq.queue())?,
-                None => receive_cq.reserve(receive, &receives)?,
+                Some(srq) => cq.reserve(srq.entries()?, srq.queue())?,
+                None => cq.reserve(receive, &receives)?,
             },
         ];
         let comm_est = Arc::pin_init(CommEstNotifier::new(), GFP_KERNEL)?;
         let shared = srq.map_or(null_mut(), |srq| srq.as_raw());
         // The attributes are new each time: a driver that refuses them may have changed them.
         let create = |inline: u32| -> Result<_> {
-            let (send, receive) = (send_cq.as_raw(), receive_cq.as_raw());
-            let mut attr = depths.attr(send, receive, shared, inline);
+            let mut attr = depths.attr(cq.as_raw(), shared, inline);
             comm_est.install(&mut attr);
-            // SAFETY: `pd`, `send_cq`, `receive_cq` and `srq`, if there is one, are held, so the
-            // objects that `attr` names are valid.
+            // SAFETY: `pd`, `cq` and `srq`, if there is one, are held, so the objects that `attr` names are valid.
             let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
             let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
             // The driver writes back how many it copies: mlx4 and pvrdma none for the kernel.
@@ -277,7 +268,7 @@ impl RawQp {
     }
 
     /// Changes attributes, those that `mask` names. May sleep.
-    fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
+    pub(crate) fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
         let mask = c_int::try_from(mask)?;
         // SAFETY: By the type invariant `qp` is there, as it is still counted; `attr` may be
         // changed.

@@ -82,7 +82,8 @@ impl Ep {
         };
         resources.sharing.add_qp();
         let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
-        let refuses = resources.refuses_to_invalidate();
+        // Without the registration queue, nothing was tried.
+        let refuses = resources.queue.is_some() && !resources.invalidates;
         let resources = QpResources {
             endpoint: SetOnce::new(),
             pd: pd.clone(),
@@ -92,7 +93,8 @@ impl Ep {
             sinks: sinks.clone(),
         };
         if !asked.shares {
-            resources.own(asked.rx_size).map_err(refused::no_endpoint)?;
+            let created = resources.create_qp(asked.rx_size, None, |_| Ok(()));
+            created.map_err(refused::no_endpoint)?;
         }
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.
@@ -168,11 +170,11 @@ impl MsgEpOps for Ep {
         let (inner, srq) = (&self.0, srx.queue()?);
         inner.with_resources(|resources| {
             let sharers = &srx.sharers;
-            let shared = resources.share(&srq, |at| {
+            let joined = resources.create_qp(0, Some(&srq), |at| {
                 sharers.add(at, inner.conn.clone())?;
                 Ok(ScopeGuard::new_with_data((), move |()| sharers.forget(at)))
             });
-            shared.map_err(refused::no_endpoint)?;
+            joined.map_err(refused::no_endpoint)?.dismiss();
             inner.sharers.populate(sharers.clone());
             Ok(())
         })

@@ -240,7 +240,9 @@ impl Link {
     /// Shuts the gate for the removal of the device. Sleeps until all users have left.
     fn shut(&self) {
         if let Some(shut) = self.gate.shut() {
-            shut.get().die();
+            if let Some(queue) = &shut.get().queue {
+                queue.die();
+            }
             let drained = shut.drain();
             // From here on all objects that aren't counted as ours are others'.
             drained.get().settle();

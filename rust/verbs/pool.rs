@@ -256,7 +256,8 @@ impl Pool {
         };
         let is_short = {
             let state = self.state.lock();
-            let is_reserved = state.reserve.as_ref().is_some_and(|it| it.has_in_use(size));
+            let is_reserved = state.reserve.as_ref();
+            let is_reserved = is_reserved.is_some_and(|it| it.size == size && it.in_use > 0);
             !is_reserved && state.lines.is_short_of(size)
         };
         if is_short {

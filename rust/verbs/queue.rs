@@ -325,7 +325,7 @@ impl Queue {
         if moved {
             self.say_replaced(&"its port or address has changed");
         }
-        if address.is_default() {
+        if address.is_default {
             self.call_back(&address);
         }
         let mut current = self.current.lock();

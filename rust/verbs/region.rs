@@ -204,7 +204,7 @@ impl Region {
             if let Some(keys) = mr.register(endpoint, bindings.more)? {
                 return Ok(keys);
             }
-            if !resources.has_queue() {
+            if resources.queue.is_none() {
                 let why = c"the endpoint isn't connected yet, and the device has no other queue";
                 return Err(Refusal::new(Errno::EAGAIN, why));
             }

@@ -29,7 +29,7 @@ pub(crate) struct Resources {
     _shown: Shown,
     following: Option<Following>,
     /// The registration queue, but where no queue pair can be connected to itself (iWARP).
-    queue: Option<Arc<Queue>>,
+    pub(crate) queue: Option<Arc<Queue>>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) pd: Arc<Pd>,
     /// The sharing of the protection domain.
@@ -92,11 +92,6 @@ impl Resources {
         )
     }
 
-    /// Checks whether there is a registration queue. Any context.
-    pub(crate) fn has_queue(&self) -> bool {
-        self.queue.is_some()
-    }
-
     /// Returns a queue pair of the registration queue. May sleep.
     ///
     /// # Errors
@@ -109,19 +104,6 @@ impl Resources {
             Some(queue) => queue.get(),
             None => Err(Errno::EOPNOTSUPP.into()),
         }
-    }
-
-    /// Ends the registration queue, and all that is under way on it. Sleeps.
-    pub(crate) fn die(&self) {
-        if let Some(queue) = &self.queue {
-            queue.die();
-        }
-    }
-
-    /// Checks whether the device has refused to invalidate on the registration queue. Without that queue, nothing
-    /// was tried.
-    pub(crate) fn refuses_to_invalidate(&self) -> bool {
-        self.has_queue() && !self.invalidates
     }
 
     /// Waits until no object is being made or destroyed in the background, which could be taken for

@@ -300,7 +300,7 @@ impl ConnState {
         self.id.store(id.as_raw(), Relaxed);
         // SAFETY: `id` is valid until `close()` calls `clear_id()`: its owner calls `close()`
         // before it drops `id`.
-        unsafe { self.endpoint.qp.comm_est().set_id(id.as_raw()) };
+        unsafe { self.endpoint.qp.raw.comm_est.set_id(id.as_raw()) };
         self.timer.set(self.limit);
     }
 
@@ -314,7 +314,7 @@ impl ConnState {
             }
         }
         self.timer.cancel();
-        self.endpoint.qp.comm_est().clear_id();
+        self.endpoint.qp.raw.comm_est.clear_id();
     }
 
     /// Disconnects. The lock must be held.

@@ -186,6 +186,6 @@ impl Endpoint {
             return Ok(());
         }
         adjust(&mut attr);
-        self.qp.modify(&mut attr, mask)
+        self.qp.raw.modify(&mut attr, mask)
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Draining of queue pairs: waiting until all posted requests have completed. Queue pairs with
-//! shared receives.
+//! Draining of queue pairs: waiting until all posted requests have completed.
 //!
 //! The driver's own drain (`drain_sq()`, `drain_rq()`) is not called. It waits without a limit, and
 //! does not report a failure, for instance after a failed transition to the error state. Drivers
@@ -9,20 +8,14 @@
 //! completes the outstanding ones when the completion queue is polled, which this drain does.
 
 use super::{
-    Depths,
     Qp,
-    RawQp,
-    Reset, //
+    RawQp, //
 };
 use crate::{
     completion::Done,
-    cq::{
-        Cq,
-        Entries, //
-    },
+    cq::Entries,
     gather::Gather,
     prelude::*,
-    srq::Srq,
     waiter::Waiter,
     wr::{
         Receive,
@@ -147,27 +140,6 @@ impl<S> Qp<S> {
             (true, Ok(()), WcStatus::SUCCESS) => Last::Succeeded,
             (true, Ok(()), _) => Last::Flushed,
         }
-    }
-}
-
-impl Qp<Reset> {
-    /// Creates a queue pair with shared receives, see [`create`](Self::create). It has no receives
-    /// of its own, and needs [`entries`](Srq::entries) for the shared ones.
-    pub fn create_sharing(
-        pd: &Arc<Pd>,
-        send_cq: &Arc<Cq>,
-        receive_cq: &Arc<Cq>,
-        depths: Depths,
-        srq: &Arc<Srq>,
-    ) -> Result<Self> {
-        let depths = Depths {
-            receive: 0,
-            ..depths
-        };
-        Ok(Self {
-            raw: RawQp::create(pd, send_cq, receive_cq, depths, Some(srq))?,
-            _state: PhantomData,
-        })
     }
 }
 

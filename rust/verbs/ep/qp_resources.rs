@@ -7,10 +7,6 @@ use crate::{
     prelude::*,
     rxe::ByPeer, //
 };
-use kernel::{
-    sync::SetOnce,
-    types::ScopeGuard, //
-};
 use kfabric::{
     provider::msg_ep::MsgLimits,
     Atomics,
@@ -50,26 +46,10 @@ pub(super) struct QpResources {
 }
 
 impl QpResources {
-    /// Creates a queue pair with space for `receives` receives. May be called once, instead of
-    /// [`share`](Self::share). May sleep.
-    pub(super) fn own(&self, receives: usize) -> Result {
-        self.make(receives, None, |_| Ok(()))
-    }
-
-    /// Makes a queue pair that shares receives. `join` is told where their completions come, before there
-    /// are any; what it returns is dropped if there is no queue pair after all, which can be made again then.
-    /// May sleep.
-    pub(super) fn share<F: FnOnce(())>(
-        &self,
-        srq: &Arc<Srq>,
-        join: impl FnOnce(CqId) -> Result<ScopeGuard<(), F>>,
-    ) -> Result {
-        self.make(0, Some(srq), join).map(|joined| {
-            joined.dismiss();
-        })
-    }
-
-    fn make<J>(
+    /// Creates a queue pair with space for `receives` receives, or one that takes its receives from `srq`. May be called
+    /// once. `join` is told where their completions come, before there are any. Its result is dropped if there is no
+    /// queue pair after all, which can be created again then. May sleep.
+    pub(super) fn create_qp<J>(
         &self,
         receives: usize,
         srq: Option<&Arc<Srq>>,
@@ -91,11 +71,7 @@ impl QpResources {
         // The rights of a region limit the peer.
         let access: AccessFlags =
             Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic;
-        let qp = match srq {
-            Some(srq) => Qp::create_sharing(pd, &cq, &cq, depths, srq)?,
-            None => Qp::create(pd, &cq, &cq, depths)?,
-        };
-        let qp = qp.init(port, access)?;
+        let qp = Qp::create(pd, &cq, depths, srq)?.init(port, access)?;
         let endpoint = cm::Endpoint::new(qp)?;
         // Dropped before the queue, whose number isn't another one's until then.
         let joined = join(cq.id())?;

@@ -38,11 +38,6 @@ impl Reserve {
         // A region of the reserve may have any rights.
         size == self.size && !mr.keeps_rights() && self.mrs.len() < self.promised
     }
-
-    /// Checks whether a region of this size is in use.
-    pub(super) fn has_in_use(&self, size: Size) -> bool {
-        size == self.size && self.in_use > 0
-    }
 }
 
 impl Pool {

@@ -18,7 +18,6 @@ use rdma::{
     qp::{
         Depths,
         Peer,
-        ReadyToSend,
         Reliability, //
     },
     Cq,
@@ -33,19 +32,13 @@ pub(super) struct PortAddress {
     port: u32,
     /// The index of the GID table's entry that the queue pair holds.
     gid: Option<c_int>,
-    /// The index is that of a default GID.
-    default: bool,
+    /// The index is that of a default GID, which can't be made anew while a queue pair holds it.
+    pub(super) is_default: bool,
     /// The port's identifier in its subnet, or 0.
     lid: u32,
 }
 
 impl PortAddress {
-    /// Checks whether the address is a port's default one. That can't be made anew while a queue
-    /// pair holds it.
-    pub(super) fn is_default(&self) -> bool {
-        self.default
-    }
-
     /// Checks whether the address exists. While a queue pair holds an address that is not in force
     /// any more, its index is not given to another. Does not sleep.
     pub(super) fn is_there(&self, device: &Device) -> bool {
@@ -124,8 +117,16 @@ impl SelfQp {
     fn connect(pd: &Arc<Pd>, depths: Depths, way: SelfPath, limit: u32) -> Result<Self> {
         let SelfPath { address, path } = way;
         let mtu = path.mtu();
-        let qp = connect_to_self(pd, depths, address.port, path)?;
-        let qp = LocalQp::new(qp, limit)?;
+        let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
+        let how = Reliability::default();
+        // Peers may do nothing on this queue pair.
+        let qp = Qp::create(pd, &cq, depths, None)?.init(address.port, AccessFlags::default())?;
+        let itself = Peer {
+            number: qp.number(),
+            psn: random_psn(),
+        };
+        let qp = qp.ready_to_receive(path, itself, &how)?;
+        let qp = LocalQp::new(qp.ready_to_send(itself.psn, &how)?, limit)?;
         Ok(Self {
             qp,
             address,
@@ -144,20 +145,6 @@ impl SelfQp {
             Err(_) => Outlook::Gone,
         }
     }
-}
-
-/// Makes a queue pair and connects it to itself on a port, by this path. May sleep.
-fn connect_to_self(pd: &Arc<Pd>, depths: Depths, port: u32, path: Path) -> Result<Qp<ReadyToSend>> {
-    let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
-    let how = Reliability::default();
-    // Peers may do nothing on this queue pair.
-    let qp = Qp::create(pd, &cq, &cq, depths)?.init(port, AccessFlags::default())?;
-    let itself = Peer {
-        number: qp.number(),
-        psn: random_psn(),
-    };
-    qp.ready_to_receive(path, itself, &how)?
-        .ready_to_send(itself.psn, &how)
 }
 
 /// Returns a random number for the first packet, which nobody can guess.
@@ -190,7 +177,7 @@ impl SelfPath {
         let address = PortAddress {
             port: port.number(),
             gid: gid.as_ref().map(Gid::index),
-            default: gid.as_ref().is_some_and(|gid| gid.is_default(port)),
+            is_default: gid.as_ref().is_some_and(|gid| gid.is_default(port)),
             lid: attr.lid,
         };
         let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
