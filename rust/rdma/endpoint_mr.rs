@@ -130,13 +130,15 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         &self,
         then: impl FnOnce(Registering) -> F,
     ) -> Result<(InvalidationWr<F>, Invalidation)> {
-        let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
+        let own = RegState::new(self.fate.key, self.fate.device)?;
+        own.state.store(WAITING, Relaxed);
         let behind = match self.fate.is_invalidated() {
             true => WorkRequest::empty(),
             false => WorkRequest::new(SendWr::invalidate(self.fate.key()), ()),
         };
-        let request = Request::new(behind, then(invalidating), GFP_KERNEL)?;
-        Ok((request, invalidation))
+        let request = Request::new(behind, then(Registering(own.clone())), GFP_KERNEL)?;
+        let of = self.fate.clone();
+        Ok((request, Invalidation { own, of }))
     }
 
     /// Checks whether the region was not posted, or its registration has ended. Any context.
@@ -370,16 +372,6 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
-    /// Makes an invalidation of the region whose fate is `of`, and the part that its request
-    /// carries. May sleep.
-    fn new(of: &Arc<RegState>) -> Result<(Self, Registering)> {
-        let own = RegState::new(of.key, of.device)?;
-        own.state.store(WAITING, Relaxed);
-        let invalidating = Registering(own.clone());
-        let of = of.clone();
-        Ok((Self { own, of }, invalidating))
-    }
-
     /// Waits at most `seconds` seconds until the invalidation has ended, and with it the
     /// registration before it. Returns whether it has. Sleeps, uninterruptibly.
     pub fn wait(&self, seconds: u32) -> bool {

@@ -209,10 +209,7 @@ impl Gather<Buffer> {
         Self {
             bytes: len.into(),
             segments: one(segment),
-            kept: Buffer {
-                mapped: None,
-                bytes,
-            },
+            kept: Buffer::unmapped(bytes),
             written: false,
             inline: len > 0,
         }
@@ -269,22 +266,17 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
 
 /// The owner of the memory of a request: mappings, and bytes of its own. Dropping it unmaps them, in any
 /// context.
-pub struct Buffer {
-    /// [`None`] if nothing has to be mapped.
-    mapped: Option<Mappings>,
-    /// Freed after the memory has been unmapped.
-    bytes: KVec<u8>,
-}
-
-/// The mappings of a request's memory.
 ///
 /// # Invariants
 ///
-/// Each entry of `all` is a mapping for `device` in this direction, which only this type undoes.
-struct Mappings {
-    device: ARef<Device>,
-    all: SmallVec<Mapping>,
+/// Each entry of `mapped` is a mapping for `device` in this direction, which only this type undoes.
+pub struct Buffer {
+    /// [`None`] if nothing has to be mapped.
+    device: Option<ARef<Device>>,
+    mapped: SmallVec<Mapping>,
     direction: DataDirection,
+    /// Freed after the memory has been unmapped.
+    bytes: KVec<u8>,
 }
 
 /// The device address and the length of a mapping.
@@ -294,22 +286,28 @@ struct Mapping {
 }
 
 impl Buffer {
+    /// Creates a buffer of bytes that need no mapping.
+    fn unmapped(bytes: KVec<u8>) -> Self {
+        // INVARIANT: There is no mapping.
+        Self {
+            device: None,
+            mapped: SmallVec::new(),
+            direction: DataDirection::ToDevice,
+            bytes,
+        }
+    }
+
     /// Creates a buffer with capacity for `count` mappings. The device writes to them if `written`.
     fn new(device: &ARef<Device>, count: usize, written: bool, flags: Flags) -> Result<Self> {
-        let mapped = match device.is_software() {
-            true => None,
-            // INVARIANT: There is no mapping.
-            false => Some(Mappings {
-                device: device.clone(),
-                all: SmallVec::with_capacity(count, flags)?,
-                direction: match written {
-                    true => DataDirection::FromDevice,
-                    false => DataDirection::ToDevice,
-                },
-            }),
-        };
-        let bytes = KVec::new();
-        Ok(Self { mapped, bytes })
+        let mut this = Self::unmapped(KVec::new());
+        if !device.is_software() {
+            this.device = Some(device.clone());
+            this.mapped = SmallVec::with_capacity(count, flags)?;
+            if written {
+                this.direction = DataDirection::FromDevice;
+            }
+        }
+        Ok(this)
     }
 
     /// Maps memory, and returns its address for the device.
@@ -318,40 +316,19 @@ impl Buffer {
     ///
     /// The memory must have pages, and stay valid until this is dropped.
     unsafe fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
-        match &mut self.mapped {
+        let Some(device) = &self.device else {
             // SAFETY: The memory has pages by the function's contract.
-            None => Ok(unsafe { b::rdma_helper_virtual_address(phys) }),
-            // SAFETY: The memory has pages, and stays valid until the mappings are dropped, by the
-            // function's contract.
-            Some(mapped) => unsafe { mapped.add(phys, usize::try_from(len)?) },
-        }
-    }
-
-    /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
-    /// reference to the device, which would prevent its removal.
-    pub(crate) fn leak(mut self) {
-        if let Some(mapped) = &mut self.mapped {
-            mem::forget(mem::take(&mut mapped.all));
-        }
-        mem::forget(mem::take(&mut self.bytes));
-    }
-}
-
-impl Mappings {
-    /// Maps memory, and returns its address for the device.
-    ///
-    /// # Safety
-    ///
-    /// The memory must have pages, and stay valid until this is dropped.
-    unsafe fn add(&mut self, phys: u64, len: usize) -> Result<u64> {
-        let (device, direction) = (self.device.as_raw(), self.raw_direction());
+            return Ok(unsafe { b::rdma_helper_virtual_address(phys) });
+        };
+        let len = usize::try_from(len)?;
+        let (device, direction) = (device.as_raw(), self.raw_direction());
         let mut address = 0;
         // SAFETY: `device` is held. The memory has pages by the function's contract.
         if !unsafe { b::rdma_helper_dma_map(device, phys, len, direction, &mut address) } {
             return Err(EIO);
         }
         // INVARIANT: Just mapped.
-        let pushed = self.all.push_within_capacity(Mapping { address, len });
+        let pushed = self.mapped.push_within_capacity(Mapping { address, len });
         pushed.map_err(|mapping| {
             self.unmap(&mapping);
             EINVAL
@@ -360,21 +337,30 @@ impl Mappings {
     }
 
     fn unmap(&self, mapping: &Mapping) {
-        let (device, direction) = (self.device.as_raw(), self.raw_direction());
-        // SAFETY: `mapping` is mapped for the device in this direction by the type invariant. `device` is
-        // held. The request that used the mapping has ended.
-        unsafe { b::rdma_helper_dma_unmap(device, mapping.address, mapping.len, direction) };
+        if let Some(device) = &self.device {
+            let (device, direction) = (device.as_raw(), self.raw_direction());
+            // SAFETY: `mapping` is mapped for the device in this direction by the type invariant. `device`
+            // is held. The request that used the mapping has ended.
+            unsafe { b::rdma_helper_dma_unmap(device, mapping.address, mapping.len, direction) };
+        }
     }
 
     fn raw_direction(&self) -> u32 {
         // CAST: The enum is `repr(u32)`, and its values are those of the C enum.
         self.direction as u32
     }
+
+    /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
+    /// reference to the device, which would prevent its removal.
+    pub(crate) fn leak(mut self) {
+        mem::forget(mem::take(&mut self.mapped));
+        mem::forget(mem::take(&mut self.bytes));
+    }
 }
 
-impl Drop for Mappings {
+impl Drop for Buffer {
     fn drop(&mut self) {
-        self.all.iter().for_each(|mapping| self.unmap(mapping));
+        self.mapped.iter().for_each(|mapping| self.unmap(mapping));
     }
 }
 

@@ -7,8 +7,8 @@
 //! A queue pair is connected step by step, and each step is a type of its own:
 //!
 //! ```text
-//!               init()         ready_to_receive()                  ready_to_send()
-//!   Qp<Reset> --------> Qp<Init> ----------> Qp<ReadyToReceive> -----------> Qp<ReadyToSend>
+//!               init()             connect()
+//!   Qp<Reset> --------> Qp<Init> -----------> Qp<ReadyToSend>
 //! ```
 //!
 //! From any of them it goes into error, by [`Qp::fail`] or by itself when a request fails, and
@@ -41,8 +41,6 @@ pub use attr::{
 pub struct Reset;
 /// A queue pair that takes receive requests.
 pub struct Init;
-/// A queue pair that answers its peer.
-pub struct ReadyToReceive;
 /// A connected queue pair, unless it has gone into error.
 pub struct ReadyToSend;
 
@@ -59,8 +57,7 @@ pub struct ReadyToSend;
 /// let qp = Qp::create(&pd, &cq, depths, None)?;
 /// // Takes receives from here on.
 /// let qp = qp.init(port.number(), Access::LocalWrite | Access::RemoteWrite)?;
-/// let qp = qp.ready_to_receive(path, peer, &Reliability::default())?;
-/// let qp = qp.ready_to_send(psn, &Reliability::default())?;
+/// let qp = qp.connect(path, peer, psn, &Reliability::default())?;
 /// ```
 pub struct Qp<S> {
     pub(crate) raw: RawQp,
@@ -97,24 +94,20 @@ impl Qp<Reset> {
 }
 
 impl Qp<Init> {
-    /// Connects it to a peer, from which it takes requests now. May sleep.
-    pub fn ready_to_receive(
+    /// Connects it to a peer, from which it takes requests from now on, and lets it send, beginning with the packet of
+    /// this number. May sleep.
+    pub fn connect(
         self,
         path: Path,
         peer: Peer,
+        psn: u32,
         how: &Reliability,
-    ) -> Result<Qp<ReadyToReceive>> {
-        let (change, held) = attr::ready_to_receive(path, peer, how);
-        let changed = self.change(change);
+    ) -> Result<Qp<ReadyToSend>> {
+        let ((mut attr, mask), held) = attr::ready_to_receive(path, peer, how);
+        let changed = self.raw.modify(&mut attr, mask);
         // The queue pair holds the address itself now.
         drop(held);
-        changed
-    }
-}
-
-impl Qp<ReadyToReceive> {
-    /// Lets it send, beginning with the packet of this number. May sleep.
-    pub fn ready_to_send(self, psn: u32, how: &Reliability) -> Result<Qp<ReadyToSend>> {
+        changed?;
         self.change(attr::ready_to_send(psn, how))
     }
 }

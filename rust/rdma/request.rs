@@ -139,7 +139,7 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
             End::Completed(told) => {
                 let (arrival, key) = told.arrival();
                 (vendor_error, invalidated, at) = (told.vendor_error(), key, Some(told.at()));
-                let result = told.status().to_result();
+                let result = told.status.to_result();
                 (result.map(|()| arrival), Some(this.request))
             }
             End::Refused(error) => (Err(WrError::Post(*error)), Some(this.request)),

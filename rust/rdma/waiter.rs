@@ -155,9 +155,9 @@ impl<'a> Waiter<'a> {
         let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
         match end {
             // Most of them; there is nothing to be added to what is said of the others.
-            End::Completed(told) if told.status() == WcStatus::SUCCESS => (),
+            End::Completed(told) if told.status == WcStatus::SUCCESS => (),
             End::Completed(told) => {
-                let both = this.status().and(told.status());
+                let both = this.status().and(told.status);
                 this.status.store(both.as_raw(), Relaxed);
             }
             // The waiter knows of a late completion itself.

@@ -13,7 +13,7 @@ use kernel::fmt;
 /// `cq` is null, or valid for `'a`.
 #[derive(Clone, Copy)]
 pub(crate) struct RawCompletion<'a> {
-    status: WcStatus,
+    pub(crate) status: WcStatus,
     /// [`None`] for an unsignaled request.
     wc: Option<&'a rdma_bindings::ib_wc>,
     cq: *const rdma_bindings::ib_cq,
@@ -45,11 +45,6 @@ impl<'a> RawCompletion<'a> {
             wc: None,
             cq: null(),
         }
-    }
-
-    /// Returns the status.
-    pub(crate) fn status(self) -> WcStatus {
-        self.status
     }
 
     /// Returns the completion queue.

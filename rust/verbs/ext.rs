@@ -121,14 +121,12 @@ unsafe extern "C" fn on_removal(
             callbacks.add(callback).map_err(no_callback)
         }
         None => callbacks
-            .remove(OnRemoval::known_by(arg), device::in_callback())
-            .map_err(still_running),
+            .remove(arg, device::in_callback())
+            .map_err(|errno| {
+                Refusal::new(errno, c"taken back in a removal callback, while it runs")
+            }),
     };
     done.map_or_else(Refusal::report, |()| 0)
-}
-
-fn still_running(errno: Errno) -> Refusal {
-    Refusal::new(errno, c"taken back in a removal callback, while it runs")
 }
 
 fn no_callback(errno: Errno) -> Refusal {

@@ -54,7 +54,7 @@ impl Callbacks {
         let _noio = NoIo::enter();
         let mut state = self.state.lock();
         match state.phase {
-            Phase::Waiting if state.left.iter().any(|other| other.is_same(&callback)) => {
+            Phase::Waiting if state.left.iter().any(|other| other.arg == callback.arg) => {
                 Err(Errno::EBUSY)
             }
             Phase::Waiting => Ok(state.left.push(callback, GFP_KERNEL)?),
@@ -62,16 +62,16 @@ impl Callbacks {
         }
     }
 
-    /// Takes one back. Afterwards it isn't running, and won't be called. Sleeps until it has
+    /// Takes the one with this argument back. Afterwards it isn't running, and won't be called. Sleeps until it has
     /// returned if it is running.
     ///
     /// # Errors
     ///
     /// `EBUSY` if it is running and the caller `must_not_wait`.
-    pub(crate) fn remove(&self, callback: OnRemoval, must_not_wait: bool) -> Result<(), Errno> {
+    pub(crate) fn remove(&self, arg: *mut c_void, must_not_wait: bool) -> Result<(), Errno> {
         let mut state = self.state.lock();
-        state.left.retain(|other| !other.is_same(&callback));
-        while matches!(&state.phase, Phase::Running(Some(now)) if now.is_same(&callback)) {
+        state.left.retain(|other| other.arg != arg);
+        while matches!(&state.phase, Phase::Running(Some(now)) if now.arg == arg) {
             if must_not_wait {
                 return Err(Errno::EBUSY);
             }
@@ -145,32 +145,15 @@ impl OnRemoval {
         Self { cb, arg }
     }
 
-    /// Stands for the callback with this argument, by which it is known.
-    pub(crate) fn known_by(arg: *mut c_void) -> Self {
-        Self { cb: nothing, arg }
-    }
-
     /// Calls it. May sleep.
     fn call(self) {
-        // SAFETY: `new` demands that `cb` may be called with `arg`; or `cb` is `nothing`, which accepts any argument.
+        // SAFETY: `cb` may be called with `arg` by the contract of `new`.
         unsafe { (self.cb)(self.arg) };
-    }
-
-    /// Checks whether the callback has the same argument.
-    fn is_same(&self, other: &Self) -> bool {
-        self.arg == other.arg
     }
 }
 
 // SAFETY: `new` demands that `cb` may be called with `arg` in any process context.
 unsafe impl Send for OnRemoval {}
-
-/// Does nothing.
-///
-/// # Safety
-///
-/// None is needed.
-unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 
 #[kernel::macros::kunit_tests(kfi_verbs_callbacks)]
 mod tests {
@@ -203,17 +186,17 @@ mod tests {
             assert_eq!(callbacks.add(digit(known_by)), Ok(()));
         }
         assert_eq!(callbacks.add(digit(4)), Err(Errno::EBUSY));
-        assert_eq!(callbacks.remove(digit(1), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(1).arg, true), Ok(()));
         callbacks.begin();
         assert_eq!(callbacks.add(digit(5)), Err(Errno::ENODEV));
         // Not its turn yet.
-        assert_eq!(callbacks.remove(digit(4), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(4).arg, true), Ok(()));
         callbacks.run();
         assert_eq!(CALLED.load(Relaxed), 32);
         callbacks.run();
         assert_eq!(CALLED.load(Relaxed), 32);
         assert_eq!(callbacks.add(digit(5)), Err(Errno::ENODEV));
-        assert_eq!(callbacks.remove(digit(3), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(3).arg, true), Ok(()));
         Ok(())
     }
 
@@ -226,10 +209,10 @@ mod tests {
         assert!(callbacks.are_running() && !callbacks.is_empty());
         let now = callbacks.next();
         assert!(now.is_some() && callbacks.are_running());
-        assert_eq!(callbacks.remove(digit(7), true), Err(Errno::EBUSY));
+        assert_eq!(callbacks.remove(digit(7).arg, true), Err(Errno::EBUSY));
         assert!(callbacks.next().is_none() && !callbacks.are_running());
         callbacks.wait_returned();
-        assert_eq!(callbacks.remove(digit(7), true), Ok(()));
+        assert_eq!(callbacks.remove(digit(7).arg, true), Ok(()));
         Ok(())
     }
 }

@@ -181,9 +181,9 @@ impl Slot {
                 true => slot.tell_owner(end, true),
                 false => slot.tell(end),
             }
-        } else if told.status() != WcStatus::SUCCESS {
-            slot.silent.store(told.status().as_raw(), Relaxed);
-            slot.queue().break_by(told.status());
+        } else if told.status != WcStatus::SUCCESS {
+            slot.silent.store(told.status.as_raw(), Relaxed);
+            slot.queue().break_by(told.status);
             slot.tell_failed(told);
         }
     }
@@ -241,8 +241,8 @@ impl Slot {
         }
         let of = self.queue();
         match end {
-            End::Completed(told) if told.status() == WcStatus::SUCCESS => (),
-            End::Completed(told) => of.break_by(told.status()),
+            End::Completed(told) if told.status == WcStatus::SUCCESS => (),
+            End::Completed(told) => of.break_by(told.status),
             End::Refused(_) => (),
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
@@ -408,7 +408,7 @@ mod tests {
     ///
     /// The function accepts any pointer.
     unsafe fn counted(_: NonNull<Owner>, end: &End<'_>) {
-        if matches!(end, End::Completed(told) if told.status() != WcStatus::SUCCESS) {
+        if matches!(end, End::Completed(told) if told.status != WcStatus::SUCCESS) {
             FAILED.fetch_add(1, Relaxed);
         }
     }

@@ -125,8 +125,7 @@ impl SelfQp {
             number: qp.number(),
             psn: random_psn(),
         };
-        let qp = qp.ready_to_receive(path, itself, &how)?;
-        let qp = LocalQp::new(qp.ready_to_send(itself.psn, &how)?, limit)?;
+        let qp = LocalQp::new(qp.connect(path, itself, itself.psn, &how)?, limit)?;
         Ok(Self {
             qp,
             address,

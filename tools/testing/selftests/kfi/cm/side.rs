@@ -241,8 +241,7 @@ fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
         number: qp.number(),
         psn: 0,
     };
-    qp.ready_to_receive(path, itself, &how)?
-        .ready_to_send(itself.psn, &how)
+    qp.connect(path, itself, itself.psn, &how)
 }
 
 /// A side.
