@@ -55,13 +55,9 @@ impl Outstanding {
         Self::make(depth, false)
     }
 
-    /// Creates a queue of shared receives: a failure breaks only the queue pair concerned. May
-    /// sleep.
-    pub(crate) fn shared(depth: u32) -> Result<Arc<Self>> {
-        Self::make(depth, true)
-    }
-
-    fn make(depth: u32, shared: bool) -> Result<Arc<Self>> {
+    /// Creates a queue like [`new`](Self::new). If it has `shared` receives, a failure breaks only the queue pair
+    /// concerned. May sleep.
+    pub(crate) fn make(depth: u32, shared: bool) -> Result<Arc<Self>> {
         let count = usize::try_from(depth)?.checked_add(1).ok_or(EOVERFLOW)?;
         Arc::pin_init(
             try_pin_init!(&this in Self {

@@ -234,7 +234,9 @@ impl RawQp {
         // The attributes are new each time: a driver that refuses them may have changed them.
         let create = |inline: u32| -> Result<_> {
             let mut attr = depths.attr(cq.as_raw(), shared, inline);
-            comm_est.install(&mut attr);
+            // The notifier is freed after the queue pair.
+            attr.event_handler = Some(b::rdma_helper_qp_event);
+            attr.qp_context = comm_est.event.get().cast();
             // SAFETY: `pd`, `cq` and `srq`, if there is one, are held, so the objects that `attr` names are valid.
             let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
             let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
@@ -339,13 +341,6 @@ impl CommEstNotifier {
                 unsafe { b::rdma_helper_init_herald(slot) }
             }),
         })
-    }
-
-    /// Directs the events of a new queue pair with these attributes to this notifier. The queue
-    /// pair must be destroyed first.
-    pub(super) fn install(&self, attr: &mut b::ib_qp_init_attr) {
-        attr.event_handler = Some(b::rdma_helper_qp_event);
-        attr.qp_context = self.event.get().cast();
     }
 
     /// Stops the events of a queue pair that could not be destroyed.

@@ -52,7 +52,7 @@ unsafe impl Sync for Srq {}
 impl Srq {
     /// Creates a queue for `depth` requests with `segments` segments each.
     pub fn create(pd: &Arc<Pd>, depth: u32, segments: u32) -> Result<Arc<Self>> {
-        let queue = Outstanding::shared(depth)?;
+        let queue = Outstanding::make(depth, true)?;
         let entries = Self::entries_for(depth);
         // SAFETY: The domain is held.
         let srq = unsafe { rdma_bindings::rdma_helper_create_srq(pd.as_raw(), entries, segments) };

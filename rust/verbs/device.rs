@@ -14,8 +14,7 @@ use rdma::{
     port::{
         Port,
         Protocol, //
-    },
-    Limits, //
+    }, //
 };
 
 kernel::sync::global_lock! {
@@ -93,11 +92,6 @@ impl Device {
         )?;
         DEVICES.lock().push(this.clone(), GFP_KERNEL)?;
         Ok(this)
-    }
-
-    /// Takes a device that is gone off the list. May sleep.
-    pub(crate) fn unlist(this: &Arc<Self>) {
-        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, this));
     }
 
     /// Lists a guest to be told of the removal. `ENODEV` if that has happened. May sleep.
@@ -214,7 +208,7 @@ impl Client for Watcher {
             guests.iter().for_each(|guest| guest.leave());
             link::remove(&domains, |call_back| data.call_back(call_back));
         }
-        Device::unlist(&data);
+        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
         pr_info!("{}: gone\n", device.name());
     }
 }

@@ -29,8 +29,7 @@ use kfabric::{
     provider::{
         msg_ep::{
             MsgEpOps,
-            MsgEpRequest,
-            MsgLimits, //
+            MsgEpRequest, //
         },
         BatchEntry,
         Dma,
@@ -41,10 +40,7 @@ use kfabric::{
     ChildList,
     Extension, //
 };
-use rdma::{
-    dma,
-    wc::WcStatus, //
-};
+use rdma::dma;
 
 /// An open domain.
 pub(crate) struct Domain {

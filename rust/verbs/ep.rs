@@ -36,25 +36,18 @@ use crate::{
     work, //
 };
 use kernel::types::ScopeGuard;
-use kfabric::{
-    gate::{
-        Gate,
-        Shared, //
+use kfabric::provider::{
+    cm::{
+        Bounds,
+        ConnRequest, //
     },
-    provider::{
-        cm::{
-            Bounds,
-            ConnRequest, //
-        },
-        msg_ep::{
-            MsgEpOps,
-            MsgEpRequest,
-            Post,
-            PostRefusal,
-            QueueSpace, //
-        }, //
+    msg_ep::{
+        MsgEpOps,
+        MsgEpRequest,
+        QueueSpace, //
     }, //
 };
+use rdma::wc::CqId;
 
 /// A connected endpoint. The regions that are bound to it share its state.
 pub(crate) struct Ep(Arc<Inner>);
@@ -64,8 +57,8 @@ pub(crate) struct Inner {
     /// The gate of its resources on the device.
     gate: Pin<KBox<Gate<QpResources, Shared>>>,
     conn: Arc<Conn>,
-    /// The endpoints that share its receives, if it has shared receives.
-    sharers: SetOnce<Arc<Sharers>>,
+    /// The endpoints that share its receives, if it has shared receives, and its completion queue among them.
+    sharers: SetOnce<(CqId, Arc<Sharers>)>,
     sinks: Option<Arc<Sinks>>,
 }
 
@@ -142,9 +135,9 @@ impl Inner {
             Some(shut) => {
                 let drained = shut.drain();
                 self.conn.end(drained.get().endpoint().ok());
-                if let Some(sharers) = self.sharers.as_ref() {
+                if let Some((at, sharers)) = self.sharers.as_ref() {
                     // Later completions do not belong to the connection.
-                    sharers.remove(&self.conn);
+                    sharers.remove(*at);
                 }
                 drained.take_away();
             }
@@ -172,10 +165,10 @@ impl MsgEpOps for Ep {
             let sharers = &srx.sharers;
             let joined = resources.create_qp(0, Some(&srq), |at| {
                 sharers.add(at, inner.conn.clone())?;
-                Ok(ScopeGuard::new_with_data((), move |()| sharers.forget(at)))
+                Ok(ScopeGuard::new_with_data(at, |at| sharers.remove(at)))
             });
-            joined.map_err(refused::no_endpoint)?.dismiss();
-            inner.sharers.populate(sharers.clone());
+            let at = joined.map_err(refused::no_endpoint)?.dismiss();
+            inner.sharers.populate((at, sharers.clone()));
             Ok(())
         })
     }

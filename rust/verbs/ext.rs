@@ -118,7 +118,14 @@ unsafe extern "C" fn on_removal(
             // SAFETY: The consumer passed `cb` and `arg`, and permits the call by the contract of
             // the C API.
             let callback = unsafe { OnRemoval::new(cb, arg) };
-            callbacks.add(callback).map_err(no_callback)
+            callbacks.add(callback).map_err(|errno| {
+                let why = match errno {
+                    Errno::EBUSY => c"there is a callback with this argument",
+                    Errno::ENODEV => c"the device is gone, or going",
+                    _ => c"no memory for a callback",
+                };
+                Refusal::new(errno, why)
+            })
         }
         None => callbacks
             .remove(arg, device::in_callback())
@@ -127,15 +134,6 @@ unsafe extern "C" fn on_removal(
             }),
     };
     done.map_or_else(Refusal::report, |()| 0)
-}
-
-fn no_callback(errno: Errno) -> Refusal {
-    let why = match errno {
-        Errno::EBUSY => c"there is a callback with this argument",
-        Errno::ENODEV => c"the device is gone, or going",
-        _ => c"no memory for a callback",
-    };
-    Refusal::new(errno, why)
 }
 
 /// Implements `get_lkey`. Any context.

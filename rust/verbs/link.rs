@@ -17,10 +17,7 @@ use crate::{
 };
 use kernel::str::BStr;
 use kfabric::{
-    gate::{
-        Gate,
-        PerCpu, //
-    },
+    gate::PerCpu,
     ChildList, //
 };
 use rdma::Others;
@@ -281,7 +278,12 @@ impl Link {
             }
             // The first one may just be on its way out.
             if waits % WAITS_PER_MESSAGE == 1 {
-                self.warn_of_users(shut.get());
+                let pd = &shut.get().pd;
+                let (name, users) = (pd.device().name(), pd.foreign_users());
+                pr_warn!("{name}: removal waits for {users} objects that others have on a protection domain\n");
+                if let Some(holder) = &*self.holder.lock() {
+                    holder.warn(pd.device(), "the protection domain was last taken by");
+                }
             }
             // A concurrent close returns after this.
             shut.leave();
@@ -289,18 +291,6 @@ impl Link {
             waits += 1;
         }
         self.gate.wait_gone();
-    }
-
-    fn warn_of_users(&self, resources: &Resources) {
-        let device = resources.pd.device();
-        let users = resources.pd.foreign_users();
-        pr_warn!(
-            "{}: removal waits for {users} objects that others have on a protection domain\n",
-            device.name()
-        );
-        if let Some(holder) = &*self.holder.lock() {
-            holder.warn(device, "the protection domain was last taken by");
-        }
     }
 }
 

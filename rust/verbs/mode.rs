@@ -10,7 +10,6 @@ use kfabric::{
     raw_key_size,
     MAX_PIECES, //
 };
-use rdma::Limits;
 
 /// The memory registration mode that a domain was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use crate::{
     mode::Mode,
     prelude::*, //
 };
-use core::net::IpAddr;
 use kernel::str::CString;
 use kfabric::{
     Ends,
@@ -53,16 +52,6 @@ enum Wanted {
     None,
 }
 
-impl Wanted {
-    fn includes(&self, device: &Device) -> bool {
-        match self {
-            Self::All => true,
-            Self::One(name) => name.as_c_str() == device.name().as_c_str(),
-            Self::None => false,
-        }
-    }
-}
-
 /// Lists what the devices that are there can do, with endpoints between these addresses. Sleeps until
 /// the way to the peer is found, or can't be.
 ///
@@ -73,7 +62,12 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
     let mut offers = KVec::new();
     let (wanted, found) = find(ends);
     for device in device::all().map_err(|_| Errno::ENOMEM)? {
-        let Some(present) = device.get().filter(|device| wanted.includes(device)) else {
+        let is_wanted = |device: &ARef<Device>| match &wanted {
+            Wanted::All => true,
+            Wanted::One(name) => name.as_c_str() == device.name().as_c_str(),
+            Wanted::None => false,
+        };
+        let Some(present) = device.get().filter(is_wanted) else {
             continue;
         };
         // Without a registration queue there is none but to endpoints.
@@ -109,7 +103,11 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
 fn find(ends: &Ends) -> (Wanted, Ends) {
     match (ends.source, ends.peer) {
         (source, Some(peer)) => to_peer(source, peer),
-        (Some(source), None) if !source.ip().is_unspecified() => (having(source.ip()), *ends),
+        (Some(source), None) if !source.ip().is_unspecified() => {
+            let device = cm::device_of(source.ip());
+            let wanted = device.map_or(Wanted::None, |device| Wanted::One(device.name()));
+            (wanted, *ends)
+        }
         _ => (Wanted::All, *ends),
     }
 }
@@ -133,10 +131,6 @@ fn to_peer(source: Option<SocketAddr>, peer: SocketAddr) -> (Wanted, Ends) {
         peer: Some(peer),
     };
     (Wanted::One(resolved.device().name()), found)
-}
-
-fn having(address: IpAddr) -> Wanted {
-    cm::device_of(address).map_or(Wanted::None, |device| Wanted::One(device.name()))
 }
 
 /// Returns the offer of a device in this mode, without endpoints.

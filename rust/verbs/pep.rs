@@ -120,8 +120,10 @@ impl provider::cm::PepOps for Pep {
         match request.own::<Request>()?.take() {
             Some(incoming) => {
                 match incoming.reject(data) {
-                    // It has forgotten the request before it looks for memory.
-                    Err(error) if error == ENOMEM => Err(refused::not_told()),
+                    // It has forgotten the request before it looks for memory. The peer asks again.
+                    Err(error) if error == ENOMEM => {
+                        Err(Refusal::new(Errno::ENOMEM, c"no memory to tell the peer"))
+                    }
                     // It is rejected; or nobody asks any more, or there is no way to who does.
                     _ => Ok(()),
                 }

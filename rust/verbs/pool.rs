@@ -19,7 +19,6 @@ use self::{
         Lines,
         Size, //
     },
-    reserve::Reserve,
     return_list::{
         Place,
         ReturnList, //
@@ -46,6 +45,11 @@ use kernel::{
         Monotonic, //
     }, //
 };
+use kfabric::{
+    vec::Fifo,
+    MrExtMemory, //
+};
+use rdma::sg::SpareTable;
 
 /// The pool of a domain.
 #[pin_data]
@@ -73,6 +77,33 @@ struct State {
     reserve: Option<Reserve>,
     /// The period that is under way. Dropped before the next one begins.
     period: Option<ArcHrTimerHandle<Pool>>,
+}
+
+/// The parts of `promised` regions, less those that are in use.
+struct Reserve {
+    size: Size,
+    promised: usize,
+    /// How many regions have begun and not ended.
+    in_use: usize,
+    mrs: Fifo<FastMr>,
+    /// A table in use stays in line, and is passed over.
+    tables: Fifo<SpareTable>,
+    memory: KVVec<MrExtMemory>,
+}
+
+impl Reserve {
+    /// Returns how many device regions are missing, because the device took them back for good.
+    fn missing(&self) -> usize {
+        self.promised
+            .saturating_sub(self.in_use)
+            .saturating_sub(self.mrs.len())
+    }
+
+    /// Checks whether a device region of this size is of use here, and fewer are there than were promised.
+    fn takes(&self, size: Size, mr: &FastMr) -> bool {
+        // A region of the reserve may have any rights.
+        size == self.size && !mr.keeps_rights() && self.mrs.len() < self.promised
+    }
 }
 
 /// How many are passed over for one that may have the rights that are wanted.
@@ -222,7 +253,9 @@ impl Pool {
     fn put_some(self: &Arc<Self>, mrs: &mut impl Iterator<Item = FastMr>) -> Option<FastMr> {
         let mut state = self.state.lock();
         for mr in mrs {
-            let kept = match (size_to_keep(&mr), &mut state.reserve) {
+            // A region that must not be registered again is not kept.
+            let size = Size::of_kind(mr.kind(), mr.max_pages()).filter(|_| !mr.is_spent());
+            let kept = match (size, &mut state.reserve) {
                 (None, _) => Err(mr),
                 (Some(size), Some(reserve)) if reserve.takes(size, &mr) => reserve.mrs.push(mr),
                 (Some(size), _) => state.lines.put(size, mr),
@@ -396,14 +429,6 @@ impl Pool {
             };
             drop(period);
         }
-    }
-}
-
-/// Returns the size in whose line a region goes that no peer can reach; `None` if it isn't kept.
-fn size_to_keep(mr: &FastMr) -> Option<Size> {
-    match mr.is_spent() {
-        true => None,
-        false => Size::of_kind(mr.kind(), mr.max_pages()),
     }
 }
 

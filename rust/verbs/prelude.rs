@@ -23,10 +23,23 @@ pub(crate) use kernel::{
     }, //
 };
 pub(crate) use kfabric::{
+    gate::{
+        Gate,
+        Shared, //
+    },
     num,
     prelude::*,
     provider::{
         self,
+        msg_ep::{
+            MsgLimits,
+            Post,
+            PostRefusal, //
+        },
+        ticket::{
+            Failed,
+            Ticket, //
+        },
         Keys, //
     },
     workqueue::OwnedQueue,
@@ -40,9 +53,14 @@ pub(crate) use rdma::{
         Fence,
         Kind, //
     },
+    request::CompletionHandler,
     sg::Memory,
+    wc::WcStatus,
+    wr::WorkRequest,
     AccessFlags,
     FastMr,
+    Limits,
+    LocalQp,
     Pd,
     PreparedMr,
     SmallVec,

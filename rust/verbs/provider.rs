@@ -16,7 +16,6 @@ use crate::{
     prelude::*, //
 };
 use kfabric::{
-    provider::msg_ep::MsgLimits,
     DomainRequest,
     Ends,
     Offer, //

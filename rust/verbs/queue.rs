@@ -14,12 +14,9 @@ use kernel::{
     new_spinlock,
     sync::SpinLock, //
 };
-use rdma::{
-    device::{
-        EventHandler,
-        PathEvents, //
-    },
-    LocalQp, //
+use rdma::device::{
+    EventHandler,
+    PathEvents, //
 };
 use self_qp::SelfQp;
 
@@ -117,7 +114,11 @@ impl Queue {
             if let Some(qp) = usable {
                 return Ok(qp);
             }
-            match self.again().map_or_else(|| make(&self.pd), Ok) {
+            // At the same address, without asking the driver about its ports. That may wait for holders of
+            // the network stack's locks, who may be waiting for memory.
+            let limit = crate::params::wr_timeout();
+            let again = self.up().and_then(|broken| broken.again(limit).ok());
+            match again.map_or_else(|| make(&self.pd), Ok) {
                 Ok(fresh) => return self.put(fresh),
                 // `look_around` ends it, but may be waiting for who waits for us.
                 Err(_) if looks < RESCANS && (moving || self.is_moving()) => (),
@@ -131,13 +132,6 @@ impl Queue {
     /// Checks whether the address is gone, and the queue waits for a new one.
     fn is_moving(&self) -> bool {
         matches!(*self.current.lock(), State::Moving)
-    }
-
-    /// Makes a queue pair where the one is that broke, without asking the driver about its ports: that
-    /// may wait for holders of the network stack's locks, who may be waiting for memory. `None` if
-    /// there was none, or its port or address is gone. May sleep.
-    fn again(&self) -> Option<SelfQp> {
-        self.up()?.again(crate::params::wr_timeout()).ok()
     }
 
     /// Puts a queue pair in the place of one that is broken or gone, unless there is another by

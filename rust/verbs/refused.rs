@@ -9,7 +9,8 @@ use rdma::{
     RefreshError, //
 };
 
-fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
+/// Returns a refusal whose value is the error of a driver.
+pub(crate) fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
 }
 
@@ -158,12 +159,6 @@ pub(crate) fn not_listening(error: Error) -> Refusal {
     by_errno(error, &known, other)
 }
 
-/// Returns the refusal if a connection could not be begun.
-pub(crate) fn no_connection(error: Error) -> Refusal {
-    Refusal::new(connecting(error), c"the connection can't be begun")
-        .value(u64::from(error.to_errno().unsigned_abs()))
-}
-
 /// Returns the errno for an error of the connection manager.
 pub(crate) fn connecting(error: Error) -> Errno {
     const KNOWN: [Errno; 7] = [
@@ -198,11 +193,6 @@ pub(crate) fn rejection(prov_errno: i32) -> Option<&'static CStr> {
     // Reasons are bytes.
     let reason = u8::try_from(prov_errno.checked_sub(REJECTED)?).ok()?;
     Some(cm::rejection(reason.into()))
-}
-
-/// Returns the refusal for a rejection that was not sent. The peer asks again.
-pub(crate) fn not_told() -> Refusal {
-    Refusal::new(Errno::ENOMEM, c"no memory to tell the peer")
 }
 
 /// Returns the refusal if a connection was tried before.

@@ -9,6 +9,11 @@ mod register;
 mod spec;
 mod valid;
 
+use self::valid::{
+    lost,
+    Closed, //
+};
+
 use crate::{
     ep::EpRegion,
     lists,
@@ -57,46 +62,6 @@ enum State {
     OnEndpoint(EpRegion),
     /// Peers reach it.
     Valid(SmallVec<ValidMr>),
-}
-
-/// Why a region has no device region.
-#[derive(Clone, Copy)]
-pub(crate) enum Closed {
-    /// Not created, or closed.
-    Idle,
-    /// A step failed: no peer reaches it, for good.
-    Failed,
-    /// The device won't let go of some of it: its memory must never be freed.
-    Stuck,
-    /// The device or its endpoint went away, and the device had let go of it, or won't.
-    Ended { stuck: bool },
-}
-
-impl Closed {
-    /// Returns the state of a region whose registration was refused like this.
-    fn after(refusal: &Refusal) -> Self {
-        match refusal.errno() == Errno::ENOTRECOVERABLE {
-            true => Self::Stuck,
-            false => Self::Failed,
-        }
-    }
-
-    /// Checks whether it has to be closed yet.
-    fn is_open(self) -> bool {
-        !matches!(self, Self::Idle | Self::Ended { .. })
-    }
-
-    /// Returns whether the device has let go of the memory.
-    ///
-    /// # Errors
-    ///
-    /// - `EIO`: it has not.
-    fn released(self) -> Result<(), Refusal> {
-        match self {
-            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Region {
@@ -272,7 +237,8 @@ impl Region {
 
     /// Replaces the memory by the pages that the request's addresses have now. Sleeps until the device is done.
     ///
-    /// After an error the region is as it was, or out of reach for good.
+    /// After an error the region is as it was, or out of reach for good. `EAGAIN` says that the registration on the
+    /// endpoint has not ended yet.
     pub(crate) fn refresh(
         &mut self,
         resources: &Resources,
@@ -280,7 +246,17 @@ impl Region {
         request: &MrRequest<'_>,
     ) -> Result<(), Refusal> {
         let mut valid = match self {
-            Self::Boxed(region) => region.take_refreshable(resources)?,
+            Self::Boxed(region) => {
+                if matches!(&region.state, State::OnEndpoint(mr) if !mr.is_settled()) {
+                    let why = c"nothing has completed yet behind the region's registration";
+                    return Err(Refusal::new(Errno::EAGAIN, why));
+                }
+                region.land(resources.fence, |mr| resources.pool.put(mr));
+                match &mut region.state {
+                    State::Valid(valid) => mem::take(valid),
+                    _ => return Err(lost()),
+                }
+            }
             _ => SmallVec::one(self.take_valid().ok_or_else(lost)?),
         };
         let done = valid::refresh(&mut valid, resources, limits, request);
@@ -479,27 +455,4 @@ impl Boxed {
             state => self.state = state,
         }
     }
-
-    /// Takes the device regions that are to get other memory. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// - `EAGAIN`: the registration on the endpoint has not ended yet.
-    /// - `EIO`: the region is out of reach for good.
-    fn take_refreshable(&mut self, resources: &Resources) -> Result<SmallVec<ValidMr>, Refusal> {
-        if matches!(&self.state, State::OnEndpoint(mr) if !mr.is_settled()) {
-            let why = c"nothing has completed yet behind the region's registration";
-            return Err(Refusal::new(Errno::EAGAIN, why));
-        }
-        self.land(resources.fence, |mr| resources.pool.put(mr));
-        match &mut self.state {
-            State::Valid(valid) => Ok(mem::take(valid)),
-            _ => Err(lost()),
-        }
-    }
-}
-
-/// Returns the refusal for a region that peers don't reach any more.
-fn lost() -> Refusal {
-    Refusal::new(Errno::EIO, c"the region is out of reach for good")
 }

@@ -109,7 +109,8 @@ impl Callbacks {
     /// Calls them one after the other, in the order in which they were added. Sleeps as they do.
     pub(crate) fn run(&self) {
         while let Some(callback) = self.next() {
-            callback.call();
+            // SAFETY: `cb` may be called with `arg` by the contract of `OnRemoval::new`.
+            unsafe { (callback.cb)(callback.arg) };
         }
     }
 
@@ -143,12 +144,6 @@ impl OnRemoval {
     /// until the callback was taken back or has been called.
     pub(crate) unsafe fn new(cb: unsafe extern "C" fn(*mut c_void), arg: *mut c_void) -> Self {
         Self { cb, arg }
-    }
-
-    /// Calls it. May sleep.
-    fn call(self) {
-        // SAFETY: `cb` may be called with `arg` by the contract of `new`.
-        unsafe { (self.cb)(self.arg) };
     }
 }
 

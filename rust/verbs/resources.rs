@@ -17,10 +17,7 @@ use crate::{
     rxe::PdSharing,
     work::Queues, //
 };
-use rdma::{
-    Device,
-    LocalQp, //
-};
+use rdma::Device;
 
 /// Resources of a domain on its device.
 #[pin_data(PinnedDrop)]

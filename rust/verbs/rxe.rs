@@ -21,7 +21,6 @@ use kernel::sync::atomic::Full;
 use rdma::{
     endpoint_mr::RegState,
     replays::Replays,
-    wc::WcStatus,
     Device, //
 };
 

@@ -127,8 +127,13 @@ impl LocalQp {
                 return Ok(());
             }
         }
-        if matches!(over_by, WrError::TimedOut) {
-            self.note_late();
+        // A task that finds the queue pair broken by this finds out why. The log has it once.
+        if matches!(over_by, WrError::TimedOut) && !self.late.xchg(true, Full) {
+            pr_warn!(
+                "{}: a work request did not complete in {} s\n",
+                self.pd.device.name(),
+                self.limit
+            );
         }
         // Does nothing if somebody else has done it.
         self.fail();
@@ -142,18 +147,6 @@ impl LocalQp {
             WcStatus::FLUSHED => Err(over_by),
             // It has completed, if late.
             _ => Ok(()),
-        }
-    }
-
-    /// Notes that a request has not completed in time, and logs that once.
-    fn note_late(&self) {
-        // A task that finds the queue pair broken by this finds out why.
-        if !self.late.xchg(true, Full) {
-            pr_warn!(
-                "{}: a work request did not complete in {} s\n",
-                self.pd.device.name(),
-                self.limit
-            );
         }
     }
 }

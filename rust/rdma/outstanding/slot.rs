@@ -126,14 +126,6 @@ impl Slot {
         self.queue().silent.fetch_add(1, Relaxed);
     }
 
-    /// Makes the request signaled.
-    pub(super) fn unsilence(&self) {
-        let is_silent = || self.silent.load(Relaxed) != LOUD;
-        if is_silent() && self.silent.xchg(LOUD, Relaxed) != LOUD {
-            self.queue().silent.fetch_sub(1, Relaxed);
-        }
-    }
-
     /// Returns the end of an unsignaled request after later requests have completed, or [`None`] if
     /// the request is signaled.
     pub(super) fn ended_silently(&self) -> Option<End<'static>> {
@@ -233,8 +225,10 @@ impl Slot {
         let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
             return;
         };
-        if !is_loud {
-            self.unsilence();
+        // Makes the request signaled.
+        let is_silent = !is_loud && self.silent.load(Relaxed) != LOUD;
+        if is_silent && self.silent.xchg(LOUD, Relaxed) != LOUD {
+            self.queue().silent.fetch_sub(1, Relaxed);
         }
         if !self.forget(owner) {
             return;

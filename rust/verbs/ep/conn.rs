@@ -27,11 +27,9 @@ use rdma::{
         REJECTED_BY_CONSUMER, //
     },
     request::{
-        CompletionHandler,
         NotPosted,
         Request, //
-    },
-    wr::WorkRequest, //
+    }, //
 };
 
 /// How long the peer has to find out for itself that its message has failed here, in milliseconds. If
@@ -56,7 +54,11 @@ impl Stage {
     fn begin(&mut self, begun: Result<Connection>) -> Result<(), Refusal> {
         let (stage, result) = match begun {
             Ok(connection) => (Self::Begun(connection), Ok(())),
-            Err(error) => (Self::Over, Err(refused::no_connection(error))),
+            Err(error) => {
+                let why = c"the connection can't be begun";
+                let refusal = refused::driver(refused::connecting(error), why, error);
+                (Self::Over, Err(refusal))
+            }
         };
         *self = stage;
         result

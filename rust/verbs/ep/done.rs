@@ -7,25 +7,12 @@ use super::{
     sharers::Sharers, //
 };
 use crate::prelude::*;
-use kfabric::provider::ticket::{
-    Failed,
-    Received,
-    Ticket, //
-};
+use kfabric::provider::ticket::Received;
 use rdma::{
     endpoint_mr::Registering,
-    request::{
-        CompletedRequest,
-        CompletionHandler, //
-    },
-    wc::{
-        Arrival,
-        WcStatus, //
-    },
-    wr::{
-        Receive,
-        WorkRequest, //
-    }, //
+    request::CompletedRequest,
+    wc::Arrival,
+    wr::Receive, //
 };
 
 /// Ends a transfer when its work request has.
@@ -89,13 +76,6 @@ pub(super) enum QueueKind {
     Receives,
 }
 
-impl TransferHandler {
-    fn fail(self, queue: QueueKind, error: WrError) {
-        let failed = note(&self.conn, queue, error);
-        self.ticket.fail(failed);
-    }
-}
-
 /// Reports a failed request to the connection. Returns the error for the consumer. Any context.
 pub(super) fn note(conn: &Arc<Conn>, queue: QueueKind, error: WrError) -> Failed {
     match (queue, error) {
@@ -118,7 +98,7 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for TransferHandler {
         drop(ended.request);
         match ended.result {
             Ok(_) => self.ticket.complete(),
-            Err(error) => self.fail(QueueKind::Sends, error),
+            Err(error) => self.ticket.fail(note(&self.conn, QueueKind::Sends, error)),
         }
     }
 }
@@ -133,7 +113,9 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
                 }
                 arrived(self.ticket, arrival);
             }
-            Err(error) => self.fail(QueueKind::Receives, error),
+            Err(error) => self
+                .ticket
+                .fail(note(&self.conn, QueueKind::Receives, error)),
         }
     }
 }

@@ -23,16 +23,6 @@ use super::{
 };
 use crate::prelude::*;
 use kfabric::{
-    provider::{
-        msg_ep::{
-            Post,
-            PostRefusal, //
-        },
-        ticket::{
-            Failed,
-            Ticket, //
-        }, //
-    },
     AtomicOp,
     LocalMemory,
     LocalPiece,
@@ -47,14 +37,12 @@ use rdma::{
     },
     request::{
         CompletedRequest,
-        CompletionHandler,
         NotPosted,
         Request, //
     },
     wr::{
         Receive,
-        Remote,
-        WorkRequest, //
+        Remote, //
     },
     Buffer,
     Gather, //

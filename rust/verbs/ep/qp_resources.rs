@@ -8,7 +8,6 @@ use crate::{
     rxe::ByPeer, //
 };
 use kfabric::{
-    provider::msg_ep::MsgLimits,
     Atomics,
     LocalRules,
     MappedAs,
@@ -28,7 +27,6 @@ use rdma::{
     Access,
     Cq,
     Device,
-    Limits,
     Qp, //
 };
 

@@ -12,10 +12,6 @@
 //! Lock order: `settling`, then `state`, which is a leaf.
 
 use crate::prelude::*;
-use kfabric::provider::ticket::{
-    Failed,
-    Ticket, //
-};
 use rdma::{
     in_flight::InFlight,
     Buffer,
@@ -115,7 +111,10 @@ impl Sinks {
 
     /// Makes the regions that are missing. May sleep.
     fn fill(&self) -> Result {
-        while let Some(pd) = self.state.with(|state| state.wants()) {
+        let wanted = |state: &State| {
+            (state.there + state.spent.len() <= state.count).then(|| state.pd.clone())?
+        };
+        while let Some(pd) = self.state.with(|state| wanted(state)) {
             let mr = FastMr::alloc(&pd, Kind::Pages, self.pages)?;
             // INVARIANT: There was room for one more, and nobody else adds any.
             self.state.with(|state| {
@@ -225,14 +224,6 @@ impl WorkItem for Sinks {
 }
 
 impl State {
-    /// Returns the domain if another region may be added.
-    fn wants(&self) -> Option<Arc<Pd>> {
-        match self.there + self.spent.len() <= self.count {
-            true => self.pd.clone(),
-            false => None,
-        }
-    }
-
     /// Takes a region, unless reads use `count` already: there may be one more, which is not for them.
     fn take(&mut self) -> Option<FastMr> {
         let used = self.there.saturating_sub(self.free.len());

@@ -30,15 +30,8 @@ impl Sharers {
         Ok(())
     }
 
-    /// Removes a connection, to which the caller holds a reference. Must be called before its
-    /// completion queue is destroyed. Any context.
-    pub(super) fn remove(&self, conn: &Arc<Conn>) {
-        self.all
-            .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
-    }
-
-    /// Removes a connection without completions. Any context.
-    pub(super) fn forget(&self, at: CqId) {
+    /// Removes the connection with this completion queue. Must be called before the queue is destroyed. Any context.
+    pub(super) fn remove(&self, at: CqId) {
         self.all.with(|all| all.retain(|(id, _)| *id != at));
     }
 

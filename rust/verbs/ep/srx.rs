@@ -12,16 +12,6 @@ use super::{
     sharers::Sharers, //
 };
 use crate::prelude::*;
-use kfabric::{
-    gate::{
-        Gate,
-        Shared, //
-    },
-    provider::msg_ep::{
-        Post,
-        PostRefusal, //
-    }, //
-};
 use rdma::srq::Srq;
 
 /// Resources of a context on its device.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parts that a pool keeps for regions that must not fail for lack of memory, and their use.
+//! The use of the parts that a pool keeps for regions that must not fail for lack of memory.
 
 use super::{
     lines::Size,
-    Pool, //
+    Pool,
+    Reserve, //
 };
 use crate::prelude::*;
 use kfabric::{
@@ -12,33 +13,6 @@ use kfabric::{
     MrExtMemory, //
 };
 use rdma::sg::SpareTable;
-
-/// The parts of `promised` regions, less those that are in use.
-pub(super) struct Reserve {
-    pub(super) size: Size,
-    pub(super) promised: usize,
-    /// How many regions have begun and not ended.
-    pub(super) in_use: usize,
-    pub(super) mrs: Fifo<FastMr>,
-    /// A table in use stays in line, and is passed over.
-    pub(super) tables: Fifo<SpareTable>,
-    pub(super) memory: KVVec<MrExtMemory>,
-}
-
-impl Reserve {
-    /// Returns how many device regions are missing, because the device took them back for good.
-    pub(super) fn missing(&self) -> usize {
-        self.promised
-            .saturating_sub(self.in_use)
-            .saturating_sub(self.mrs.len())
-    }
-
-    /// Checks whether a device region of this size is of use here, and fewer are there than were promised.
-    pub(super) fn takes(&self, size: Size, mr: &FastMr) -> bool {
-        // A region of the reserve may have any rights.
-        size == self.size && !mr.keeps_rights() && self.mrs.len() < self.promised
-    }
-}
 
 impl Pool {
     /// Reserves the parts of `count` regions of up to this many pages. Called once. May sleep.

@@ -22,7 +22,6 @@ use rdma::{
     },
     Cq,
     Device,
-    LocalQp,
     Qp, //
 };
 
@@ -121,9 +120,11 @@ impl SelfQp {
         let how = Reliability::default();
         // Peers may do nothing on this queue pair.
         let qp = Qp::create(pd, &cq, depths, None)?.init(address.port, AccessFlags::default())?;
+        let [a, b, c, ..] = random::number().to_le_bytes();
         let itself = Peer {
             number: qp.number(),
-            psn: random_psn(),
+            // A number of 24 bits, which nobody can guess.
+            psn: u32::from_le_bytes([a, b, c, 0]),
         };
         let qp = LocalQp::new(qp.connect(path, itself, itself.psn, &how)?, limit)?;
         Ok(Self {
@@ -144,12 +145,6 @@ impl SelfQp {
             Err(_) => Outlook::Gone,
         }
     }
-}
-
-/// Returns a random number for the first packet, which nobody can guess.
-fn random_psn() -> u32 {
-    let [a, b, c, ..] = random::number().to_le_bytes();
-    u32::from_le_bytes([a, b, c, 0])
 }
 
 /// A way from a port to itself, and where that is.
