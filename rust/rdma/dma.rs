@@ -8,13 +8,10 @@
 //! moment at which bounced or cached data could be copied. `DMA_ATTR_REQUIRE_COHERENT` sees to
 //! that where the DMA API itself makes the mapping; [`check`] tells where that isn't so.
 //!
-//! The functions are for scatterlists of C callers; lists of one's own are mapped by
-//! [`SgList::map`](crate::sg::SgList::map). Unless they say so, they don't sleep.
+//! The functions are for scatterlists of C callers. [`SgBuilder::map`](crate::sg::SgBuilder::map)
+//! maps lists of one's own. No function sleeps.
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
+use crate::prelude::*;
 use kernel::dma::DataDirection;
 use rdma_bindings::{
     rdma_helper_dma_fact_RDMA_HELPER_DMA_BOUNCES as BOUNCES,
@@ -92,25 +89,11 @@ pub unsafe fn unmap_sg(
     nents: usize,
     dir: DataDirection,
 ) {
-    // SAFETY: `sgl` and `nents` are those of a successful `map_sg` and `device` does not use the
-    // mapping, by the function's contract.
-    unsafe { unmap_raw(device, sgl, nents, raw(dir)) };
-}
-
-/// Unmaps a list like [`unmap_sg`], with the C value of the direction.
-///
-/// # Safety
-///
-/// The requirements of [`unmap_sg`], with the C value of its direction.
-pub(crate) unsafe fn unmap_raw(
-    device: &Device,
-    sgl: *mut bindings::scatterlist,
-    nents: usize,
-    dir: u32,
-) {
     // SAFETY: `device` is valid as a reference. `sgl`, `nents` and `dir` are those of a successful
     // `map_sg` by the function's contract.
-    unsafe { rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), dir) };
+    unsafe {
+        rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), raw(dir))
+    };
 }
 
 /// Makes what the device has written visible to the CPU.

@@ -30,7 +30,6 @@ use crate::{
         CompletionHandler,
         Request, //
     },
-    sg::Mapping,
     wc::DeviceId,
     wr::{
         Remote,
@@ -340,10 +339,6 @@ unsafe impl DmaList for Segment {
 
     fn count(&self) -> u32 {
         1
-    }
-
-    fn into_mapping(self) -> Mapping {
-        Mapping::of(None)
     }
 }
 

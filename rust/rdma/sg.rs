@@ -7,41 +7,38 @@
 //! The abstraction of the kernel crate (`kernel::scatterlist`) maps for a bound device, which
 //! software RDMA devices do not have, and takes vmalloc memory only. Here a list is
 //!
-//! - built from pages ([`SgList`]) and then mapped ([`MappedSg`]), or
-//! - borrowed, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]) or passed on
-//!   unchanged ([`WholeSg`]).
+//! - built from memory by a [`SgBuilder`] and then mapped, or
+//! - [borrowed](BorrowedSg), already mapped, and then copied or passed on unchanged ([`WholeSg`]).
 //!
-//! Each step consumes the previous one. All mapped lists implement [`DmaList`]. A [`Memory`] is one
-//! that can be kept.
+//! All mapped lists implement [`DmaList`]. A [`Memory`] is one that can be kept.
 
 mod borrowed;
-mod dma_list;
+mod builder;
 mod layout;
-mod list;
 mod memory;
 mod table;
 
-pub(crate) use self::dma_list::leak;
+pub(crate) use self::memory::leak;
 pub use self::{
     borrowed::{
         BorrowedSg,
-        CopiedSg,
-        Cursor,
         WholeSg, //
     },
-    dma_list::{
+    builder::{
+        Run,
+        SgBuilder, //
+    },
+    layout::{
+        Layout,
+        SegmentBoundaries, //
+    },
+    memory::{
         DmaList,
         MappedSg,
         Mapping,
+        Memory,
         SingleSg, //
     },
-    layout::Layout,
-    list::{
-        Run,
-        SgBuilder,
-        SgList, //
-    },
-    memory::Memory,
     table::{
         Caches,
         SpareTable, //

@@ -20,7 +20,6 @@ use rdma::{
     sg::{
         self,
         BorrowedSg,
-        Cursor,
         SgBuilder,
         SingleSg,
         SpareTable,
@@ -60,10 +59,10 @@ fn map_several(
     specs: &[MrSpec],
 ) -> Result<SmallVec<Memory>, Refusal> {
     let mut lists = SmallVec::with_capacity(specs.len(), GFP_KERNEL)?;
-    if let Some(list) = mapped(resources, request)? {
-        let mut cursor = list.cursor();
+    if let Some(mut list) = mapped(resources, request)? {
         for spec in specs {
-            lists.push_reserved(of_mapped(&mut cursor, &spec.piece, None)?);
+            let list = list.copy(spec.piece.bytes, None);
+            lists.push_reserved(list.map_err(refused::not_mapped)?);
         }
     } else {
         let mut memory = memory(resources, request);
@@ -83,7 +82,7 @@ pub(crate) fn map_no_run(
     piece: &Piece,
 ) -> Result<Memory, Refusal> {
     let map = |spare: Option<&SpareTable>| match mapped(resources, request)? {
-        Some(list) => of_mapped(&mut list.cursor(), piece, spare),
+        Some(mut list) => list.copy(piece.bytes, spare).map_err(refused::not_mapped),
         None => {
             let mut memory = memory(resources, request);
             of_memory(resources, request, piece, spare, &mut memory)
@@ -115,16 +114,6 @@ fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> 
         true => request.linear_extents(),
         false => request.extents(),
     }
-}
-
-/// Copies the next entries, as many as make up a piece.
-fn of_mapped(
-    cursor: &mut Cursor<'_>,
-    piece: &Piece,
-    spare: Option<&SpareTable>,
-) -> Result<Memory, Refusal> {
-    let list = cursor.copy(piece.bytes, spare);
-    list.map(Memory::Copied).map_err(refused::not_mapped)
 }
 
 /// Returns the list of a request's memory, if that is one segment that is contiguous in the linear map, and the
@@ -177,9 +166,7 @@ fn of_memory(
             filled => left -= filled,
         }
     }
-    list.done()
-        .and_then(|list| list.map(device, request.access().direction()))
-        .map(Memory::Mapped)
+    list.map(device, request.access().direction())
         .map_err(refused::not_mapped)
 }
 

@@ -50,7 +50,7 @@ impl LocalQp {
         let list = SgBuilder::new(device, 1, None)
             .and_then(|mut list| {
                 list.push(&run)?;
-                list.done()?.map(device, DataDirection::ToDevice)
+                list.map(device, DataDirection::ToDevice)
             })
             .map_err(WrError::Post)?;
         let mut prepared = FastMr::alloc(self.pd(), Kind::Pages, 1)

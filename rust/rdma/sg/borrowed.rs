@@ -1,45 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Scatterlists that the consumer has mapped, and copies of their addresses.
+//! Scatterlists that the consumer has mapped.
 
 use super::{
-    dma_list::{
+    builder::SgBuilder,
+    memory::{
         DmaList,
-        Mapping, //
+        MappedSg,
+        Memory, //
     },
-    list::Filling,
     table::{
         SpareTable,
         Table, //
     }, //
 };
-use crate::{
-    device::Device,
-    prelude::*, //
+use crate::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    page::PAGE_SIZE, //
 };
-use kernel::page::PAGE_SIZE;
 
-/// A scatterlist that somebody else has mapped for a device, and lends for a while.
+/// A scatterlist that the consumer has mapped for a device, and lends for a while. It is copied part
+/// by part, or used without a copy.
 ///
 /// Only the addresses and lengths of the mapped entries count, not the pages.
 ///
 /// # Invariants
 ///
-/// - `sgl` is valid for `'a`, and has at least `count` entries, not 0.
+/// - `rest` is a place in a list that is valid and unchanged for `'a`, and its remaining entries.
 /// - They are mapped for `device`, and stay so until each region made of them has been closed.
-#[derive(Clone, Copy)]
 pub struct BorrowedSg<'a> {
-    pub(super) sgl: NonNull<bindings::scatterlist>,
-    pub(super) count: u32,
-    pub(super) device: &'a ARef<Device>,
-    _list: PhantomData<&'a bindings::scatterlist>,
+    rest: rdma_bindings::rdma_helper_sg_source,
+    device: &'a ARef<Device>,
 }
-
-// SAFETY: The list isn't tied to a task, and isn't changed for `'a`.
-unsafe impl Send for BorrowedSg<'_> {}
-
-// SAFETY: Nothing can be changed by a shared reference.
-unsafe impl Sync for BorrowedSg<'_> {}
 
 impl<'a> BorrowedSg<'a> {
     /// Borrows a list with `count` mapped entries. Returns [`EINVAL`] if it is NULL or empty.
@@ -56,35 +49,51 @@ impl<'a> BorrowedSg<'a> {
         sgl: *mut bindings::scatterlist,
         count: usize,
     ) -> Result<Self> {
-        let sgl = NonNull::new(sgl).ok_or(EINVAL)?;
         // The C side counts by `int`.
-        let count = u32::try_from(c_int::try_from(count)?)?;
-        if count == 0 {
+        let left = u32::try_from(c_int::try_from(count)?)?;
+        if sgl.is_null() || left == 0 {
             return Err(EINVAL);
         }
+        let rest = rdma_bindings::rdma_helper_sg_source {
+            next: sgl,
+            done: 0,
+            left,
+        };
         // INVARIANT: `sgl` has `count` entries that are mapped for `device` by the function's
         // contract.
-        Ok(Self {
-            sgl,
-            count,
-            device,
-            _list: PhantomData,
-        })
+        Ok(Self { rest, device })
     }
-}
 
-impl<'a> BorrowedSg<'a> {
+    /// Copies the next `bytes` bytes to a list that may outlive this one. Allocates entries, unless
+    /// `spare` has them. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - [`EINVAL`] if `bytes` is 0 or more than are left, or an empty entry is among them.
+    /// - [`ENOMEM`] without memory for an entry.
+    pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<Memory> {
+        // SAFETY: `rest` is a place in a valid list by the type invariant.
+        let table = unsafe { copy(&mut self.rest, bytes, self.device.is_software(), spare) }?;
+        let (used, none) = (table.head().used, DataDirection::None);
+        // SAFETY: The new entries are parts of entries that are mapped for `device` until all
+        // regions made of them have been closed, by the type invariant. The consumer unmaps them.
+        Ok(Memory::Mapped(unsafe {
+            MappedSg::new(table, used, Some(self.device), none)
+        }))
+    }
+
     /// Returns the list for use without a copy: all of its entries are whole pages, which
-    /// registration checks. Returns [`None`] if the device has only smaller pages, for which it
-    /// does not.
+    /// registration checks. Returns [`None`] if the device has only smaller pages, for which
+    /// registration does not check that, or if a part of the list has been copied.
     ///
     /// # Safety
     ///
-    /// The last of its entries is marked as the last.
+    /// The last of its entries must be marked as the last.
     pub unsafe fn whole(self) -> Option<WholeSg<'a>> {
+        let is_whole = self.rest.done == 0 && self.rest.left > 0;
         // INVARIANT: The last entry is marked by the function's contract, and the device has pages
         // of the machine's size.
-        (self.device.per_page() == 1).then_some(WholeSg(self))
+        (is_whole && self.device.per_page() == 1).then_some(WholeSg(self))
     }
 }
 
@@ -93,6 +102,7 @@ impl<'a> BorrowedSg<'a> {
 ///
 /// # Invariants
 ///
+/// - It has entries, and the first is complete.
 /// - The last entry is marked as the last: the RDMA core looks for an entry after the last one it
 ///   was given.
 /// - The device has pages of the machine's size. With smaller pages an entry could begin inside of
@@ -107,107 +117,21 @@ unsafe impl DmaList for WholeSg<'_> {
     }
 
     fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
-        f(self.0.sgl.as_ptr())
+        f(self.0.rest.next)
     }
 
     fn count(&self) -> u32 {
-        self.0.count
+        self.0.rest.left
     }
 
     /// Checks the length: none of the entries is empty.
     fn is_all(&self, length: u64) -> bool {
         // CAST: No page is that big.
-        length == u64::from(self.0.count) * PAGE_SIZE as u64
-    }
-
-    fn into_mapping(self) -> Mapping {
-        Mapping::of(None)
+        length == u64::from(self.count()) * PAGE_SIZE as u64
     }
 }
 
-/// A list of segments of DMA addresses, without pages.
-///
-/// It can be kept when the list that it was copied from is gone.
-///
-/// # Invariants
-///
-/// `table` has `used` entries, not 0. Their addresses are mapped for `device` until all regions
-/// made of them have been closed.
-pub struct CopiedSg {
-    table: Table,
-    device: ARef<Device>,
-}
-
-// SAFETY: `table` has `used` entries mapped for `device` by the type invariant. The lender unmaps
-// them after the region is closed.
-unsafe impl DmaList for CopiedSg {
-    fn is_for(&self, device: &Device) -> bool {
-        self.device.is_same(device)
-    }
-
-    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
-        f(self.table.first())
-    }
-
-    fn count(&self) -> u32 {
-        self.table.head().used
-    }
-
-    fn into_mapping(self) -> Mapping {
-        Mapping::of(None)
-    }
-}
-
-/// A place in a [`BorrowedSg`], from which it is copied piece by piece.
-///
-/// # Invariants
-///
-/// `from` is a place in a list that is valid for `'a`. The list is mapped for `device` until all
-/// regions made of it have been closed.
-pub struct Cursor<'a> {
-    device: &'a ARef<Device>,
-    from: rdma_bindings::rdma_helper_sg_source,
-}
-
-impl<'a> BorrowedSg<'a> {
-    /// Begins to copy the list. May be done again.
-    pub fn cursor(&self) -> Cursor<'a> {
-        // INVARIANT: By the type invariant of `BorrowedSg`, the list is valid for `'a` and mapped
-        // for
-        // `device`.
-        Cursor {
-            device: self.device,
-            from: rdma_bindings::rdma_helper_sg_source {
-                next: self.sgl.as_ptr(),
-                done: 0,
-                left: self.count,
-            },
-        }
-    }
-}
-
-impl Cursor<'_> {
-    /// Copies the next `bytes` bytes, and moves on. Entries are allocated, unless `spare` has them.
-    /// May sleep.
-    ///
-    /// # Errors
-    ///
-    /// - [`EINVAL`]: `bytes` is 0 or more than there are, or an entry of no length lies in the way.
-    /// - [`ENOMEM`].
-    pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
-        let virt = self.device.is_software();
-        // SAFETY: `from` is a place in a valid list by the type invariant.
-        let table = unsafe { copy(&mut self.from, bytes, virt, spare) }?;
-        // INVARIANT: The new entries are parts of entries that are mapped for the device by the
-        // invariant of `Cursor`.
-        Ok(CopiedSg {
-            table,
-            device: self.device.clone(),
-        })
-    }
-}
-
-/// Copies bytes for [`Cursor::copy`].
+/// Copies bytes for [`BorrowedSg::copy`].
 ///
 /// # Safety
 ///
@@ -218,11 +142,10 @@ unsafe fn copy(
     virt: bool,
     spare: Option<&SpareTable>,
 ) -> Result<Table> {
-    let expected = usize::try_from(from.left)?;
-    let mut filling = Filling::new(0, virt, expected, spare)?;
+    let mut list = SgBuilder::begin(0, virt, usize::try_from(from.left)?, spare)?;
     // SAFETY: `from` is a place in a valid list by the function's contract.
-    unsafe { filling.copy(from, bytes) }?;
-    filling.done()
+    unsafe { list.copy(from, bytes) }?;
+    list.done()
 }
 
 #[kernel::macros::kunit_tests(rdma_copied_sg)]
@@ -232,11 +155,11 @@ mod tests {
     const LIST: [(u64, u32); 3] = [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)];
 
     fn cut(bytes: &[u64]) -> Result<KVec<(u64, u32)>> {
-        let mut filling = Filling::new(0, false, LIST.len(), None)?;
+        let mut list = SgBuilder::begin(0, false, LIST.len(), None)?;
         for (address, len) in LIST {
-            filling.append_dma(address, len)?;
+            list.append_dma(address, len)?;
         }
-        let table = filling.done()?;
+        let table = list.done()?;
         let mut from = rdma_bindings::rdma_helper_sg_source {
             next: table.first(),
             done: 0,

@@ -2,13 +2,8 @@
 
 //! The device's pages that a region of a mapped list is made of.
 
-use crate::{
-    device::Device,
-    sg::dma_list::{
-        DmaList,
-        SegmentBoundaries, //
-    }, //
-};
+use super::memory::DmaList;
+use crate::prelude::*;
 
 /// How a list is cut into pages of a device.
 ///
@@ -68,7 +63,48 @@ impl Layout {
 /// Smaller regions would win nothing.
 const MIN_PAGES: u64 = 8;
 
+/// The boundaries between the entries of a mapped list.
+pub struct SegmentBoundaries {
+    /// The address of the first byte.
+    start: u64,
+    bytes: u64,
+    /// All addresses at which one entry ends or another begins, or-ed.
+    bits: u64,
+}
+
 impl SegmentBoundaries {
+    /// Creates the boundaries of a list with one entry.
+    #[inline]
+    pub(super) fn none(start: u64, bytes: u64) -> Self {
+        Self {
+            start,
+            bytes,
+            bits: 0,
+        }
+    }
+
+    /// Collects the boundaries of a list. Stops early if none can lie in pages larger than `base`.
+    /// Any context.
+    ///
+    /// # Safety
+    ///
+    /// `first` must be a list of `count` mapped entries, not 0.
+    pub(super) unsafe fn of(first: *mut bindings::scatterlist, count: u32, base: u32) -> Self {
+        let mut boundaries = Self::none(0, 0);
+        // SAFETY: `first` is a list of `count` mapped entries by the function's contract.
+        unsafe {
+            rdma_bindings::rdma_helper_sg_joints(
+                first,
+                count,
+                base,
+                &mut boundaries.start,
+                &mut boundaries.bytes,
+                &mut boundaries.bits,
+            )
+        };
+        boundaries
+    }
+
     /// Returns the layout with the largest page size in `sizes` that is more than `base` and from
     /// `least` to `most`. All boundaries and the first page of `base` bytes must be aligned to it.
     /// The large pages may exceed the small ones by an eighth.
@@ -109,14 +145,8 @@ impl SegmentBoundaries {
 
 #[kernel::macros::kunit_tests(rdma_sg_layout)]
 mod tests {
-    use super::{
-        Layout,
-        SegmentBoundaries, //
-    };
-    use crate::{
-        prelude::*,
-        sg::list::Filling, //
-    };
+    use super::*;
+    use crate::sg::builder::SgBuilder;
 
     const BASE: u64 = 4096;
 
@@ -125,11 +155,11 @@ mod tests {
         sizes: u64,
         (least, most): (u64, u64),
     ) -> Result<Option<(u64, u64)>> {
-        let mut filling = Filling::new(0, false, list.len(), None)?;
+        let mut built = SgBuilder::begin(0, false, list.len(), None)?;
         for &(address, len) in list {
-            filling.append_dma(address, len)?;
+            built.append_dma(address, len)?;
         }
-        let table = filling.done()?;
+        let table = built.done()?;
         let base = u32::try_from(BASE)?;
         // SAFETY: `table` has `used` mapped entries.
         let boundaries = unsafe { SegmentBoundaries::of(table.first(), table.head().used, base) };

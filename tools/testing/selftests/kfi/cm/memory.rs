@@ -66,7 +66,7 @@ impl Memory {
         let device = on.pd().device();
         let mut list = SgBuilder::new(device, 1, None)?;
         list.push(&run)?;
-        let list = list.done()?.map(device, DataDirection::Bidirectional)?;
+        let list = list.map(device, DataDirection::Bidirectional)?;
         let pages = u32::try_from(bytes.div_ceil(4096) + 1)?;
         let mut prepared = FastMr::alloc(on.pd(), Kind::Pages, pages)?
             .map(list, access)
