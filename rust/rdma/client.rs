@@ -8,10 +8,7 @@
 //! data with the device. So each implementation of [`Client`] has a [`ClientSlot`], a static that
 //! names the only registration. [`impl_client!`](crate::impl_client) declares it.
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
+use crate::prelude::*;
 use kernel::types::ForeignOwnable;
 
 /// A client of the RDMA core.
@@ -72,24 +69,6 @@ impl ClientSlot {
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
         Self(Atomic::new(null_mut()))
-    }
-
-    /// Takes the slot, if it is free.
-    fn claim(&self, client: *mut rdma_bindings::ib_client) -> Result {
-        match self.0.cmpxchg(null_mut(), client, Full) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(EBUSY),
-        }
-    }
-
-    /// Frees the slot.
-    fn release(&self) {
-        self.0.store(null_mut(), Release);
-    }
-
-    /// Returns the client in the slot.
-    fn get(&self) -> *mut rdma_bindings::ib_client {
-        self.0.load(Acquire)
     }
 }
 
@@ -156,7 +135,8 @@ impl<T: Client> Registration<T> {
     fn register(client: *mut rdma_bindings::ib_client) -> Result {
         // The C side keeps the data in an `xarray`, which has other uses for the low bits.
         const { assert!(T::Data::FOREIGN_ALIGN >= 4) };
-        T::slot().claim(client)?;
+        let slot = &T::slot().0;
+        slot.cmpxchg(null_mut(), client, Full).map_err(|_| EBUSY)?;
 
         // SAFETY: `client` points to memory for a client that is ours alone until registered.
         unsafe {
@@ -169,7 +149,7 @@ impl<T: Client> Registration<T> {
         };
         // SAFETY: The client is initialized, and stays in place until unregistered.
         to_result(unsafe { rdma_bindings::ib_register_client(client) })
-            .inspect_err(|_| T::slot().release())
+            .inspect_err(|_| slot.store(null_mut(), Release))
     }
 
     /// Handles a new device for the C side.
@@ -180,7 +160,7 @@ impl<T: Client> Registration<T> {
     unsafe extern "C" fn add(dev: *mut rdma_bindings::ib_device) -> c_int {
         // SAFETY: The core holds a count of the device until the client has been removed from it.
         let device = unsafe { Device::from_raw(dev) };
-        let client = T::slot().get();
+        let client = T::slot().0.load(Acquire);
 
         let data = match T::add(device) {
             Ok(data) => data.into_foreign(),
@@ -226,6 +206,6 @@ impl<T: Client> PinnedDrop for Registration<T> {
         // SAFETY: By the type invariant the client is registered.
         unsafe { rdma_bindings::ib_unregister_client(self.client.get()) };
         // No callback runs any more.
-        T::slot().release();
+        T::slot().0.store(null_mut(), Release);
     }
 }

@@ -37,6 +37,38 @@ mod listener;
 mod resolve;
 mod timer;
 
+// The items that the files of this module import by `use super::*`.
+use self::{
+    address::Storage,
+    conn_param::{
+        checked_len,
+        private_data, //
+    },
+    connection::{
+        error_of,
+        ConnState, //
+    },
+    id::{
+        without_io,
+        Id,
+        Lock,
+        Locked,
+        Target, //
+    },
+    timer::{
+        StallTimer,
+        Timer, //
+    }, //
+};
+use crate::{
+    prelude::*,
+    qp::{
+        Init,
+        Qp, //
+    }, //
+};
+use rdma_bindings as b;
+
 pub use self::{
     chain::{
         Chain,

@@ -15,7 +15,6 @@
 //! Lock order: the lock of a queue is a leaf. Callbacks run under it.
 
 use crate::{
-    device::Device,
     outstanding::Outstanding,
     prelude::*,
     wc::CqId, //
@@ -48,10 +47,18 @@ use kernel::{
 /// let entries = depths.in_send_queue() + depths.in_receive_queue();
 /// let cq = Cq::alloc_for_callbacks(&pd.device, entries)?;
 /// ```
-#[pin_data]
+///
+/// # Invariants
+///
+/// - `cq` is a completion queue of `device` that is freed only here.
+/// - While `quiet` it is disabled for the RDMA core, which calls no callbacks then.
+#[pin_data(PinnedDrop)]
 pub struct Cq {
-    // Dropped before `kept`.
-    raw: RawCq,
+    cq: NonNull<rdma_bindings::ib_cq>,
+    device: ARef<Device>,
+    quiet: Atomic<bool>,
+    /// True if a queue pair that completes here could not be destroyed.
+    stuck: Atomic<bool>,
     /// Number of listeners. It changes, and callbacks run, under the lock.
     #[pin]
     listeners: Mutex<u32>,
@@ -59,23 +66,38 @@ pub struct Cq {
     pollers: Atomic<u32>,
     /// How many entries nobody has reserved.
     free: Atomic<u32>,
-    /// The queue of requests whose completions arrive here.
+    /// The queues of requests whose completions arrive here. Dropped after `cq` is freed.
     #[pin]
     kept: Mutex<KVec<Arc<Outstanding>>>,
 }
 
+// SAFETY: A completion queue is not tied to a task, and the other fields are `Send`.
+unsafe impl Send for Cq {}
+
+// SAFETY: The C side does its own locking, and the other fields are `Sync`.
+unsafe impl Sync for Cq {}
+
 impl Cq {
     /// Allocates a completion queue with `entries` entries, to which nobody listens. May sleep.
     pub fn alloc(device: &ARef<Device>, entries: u32) -> Result<Arc<Self>> {
-        let raw = RawCq::alloc(device, entries)?;
         Arc::pin_init(
-            pin_init!(Self {
-                raw,
+            // INVARIANT: The queue is new, of `device` and quiet, as the helper says. `drop()` frees
+            // it: no initializer after it fails.
+            try_pin_init!(Self {
+                cq: {
+                    // SAFETY: `device` is valid as a reference.
+                    let cq =
+                        unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
+                    NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?
+                },
+                device: device.clone(),
+                quiet: Atomic::new(true),
+                stuck: Atomic::new(false),
                 listeners <- new_mutex!(0),
                 pollers: Atomic::new(0),
                 free: Atomic::new(entries),
                 kept <- new_mutex!(KVec::new()),
-            }),
+            }? Error),
             GFP_KERNEL,
         )
     }
@@ -121,13 +143,13 @@ impl Cq {
 
     /// Returns the identity of the queue, which is unique while the queue exists.
     pub fn id(&self) -> CqId {
-        // SAFETY: `cq` is valid as long as `self`, by the type invariant of `RawCq`.
+        // SAFETY: `cq` is valid as long as `self`, by the type invariant.
         unsafe { CqId::of(self.as_raw()) }
     }
 
     /// Returns the raw pointer.
     pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_cq {
-        self.raw.cq.as_ptr()
+        self.cq.as_ptr()
     }
 }
 
@@ -160,7 +182,7 @@ impl Entries {
 
     /// Notes that the queue pair of these requests could not be destroyed.
     pub(crate) fn stuck(&self) {
-        self.cq.raw.stuck.store(true, Relaxed);
+        self.cq.stuck.store(true, Relaxed);
     }
 }
 
@@ -170,47 +192,14 @@ impl Drop for Entries {
     }
 }
 
-/// The C object.
-///
-/// # Invariants
-///
-/// - `cq` is a completion queue of `device` that is freed only here.
-/// - While `quiet` it is disabled for the RDMA core, which calls no callbacks then.
-struct RawCq {
-    cq: NonNull<rdma_bindings::ib_cq>,
-    device: ARef<Device>,
-    quiet: Atomic<bool>,
-    /// A queue pair that completes here could not be destroyed.
-    stuck: Atomic<bool>,
-}
-
-// SAFETY: A completion queue is not tied to a task.
-unsafe impl Send for RawCq {}
-
-// SAFETY: The C side does its own locking.
-unsafe impl Sync for RawCq {}
-
-impl RawCq {
-    fn alloc(device: &ARef<Device>, entries: u32) -> Result<Self> {
-        // SAFETY: `device` is held.
-        let cq = unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
-        // INVARIANT: Just allocated on the device, and quiet, as the helper says.
-        Ok(Self {
-            cq: NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?,
-            device: device.clone(),
-            quiet: Atomic::new(true),
-            stuck: Atomic::new(false),
-        })
-    }
-}
-
-impl Drop for RawCq {
-    fn drop(&mut self) {
-        let cq = self.cq.as_ptr();
+#[pinned_drop]
+impl PinnedDrop for Cq {
+    fn drop(self: Pin<&mut Self>) {
+        let cq = self.as_raw();
         let quiet = self.quiet.load(Relaxed);
         if self.stuck.load(Relaxed) {
-            // SAFETY: By the type invariant `cq` is there, and quiet if that says so; nothing frees
-            // it from here on, and nobody makes it loud again.
+            // SAFETY: `cq` is valid, and quiet if `quiet` is set, by the type invariants. Nothing
+            // frees it from here on, and nobody makes it loud again.
             unsafe {
                 rdma_bindings::rdma_helper_silence_cq(cq, quiet);
                 rdma_bindings::rdma_helper_disown(self.device.as_raw(), &raw mut (*cq).res);
@@ -238,7 +227,7 @@ impl Cq {
     pub(crate) fn poll(&self) -> Option<Polling<'_>> {
         let before = self.pollers.fetch_add(1, Relaxed);
         let polling = Polling(self);
-        let may = before < nr_cpu_ids() && (self.raw.quiet.load(Relaxed) || self.reap());
+        let may = before < nr_cpu_ids() && (self.quiet.load(Relaxed) || self.reap());
         may.then_some(polling)
     }
 
@@ -283,8 +272,8 @@ impl Cq {
 
     /// Arms the queue, if it is quiet. The lock must be held.
     fn make_loud(&self) {
-        if self.raw.quiet.load(Relaxed) {
-            self.raw.quiet.store(false, Relaxed);
+        if self.quiet.load(Relaxed) {
+            self.quiet.store(false, Relaxed);
             // SAFETY: `cq` is there as long as `self`, and was quiet.
             unsafe { rdma_bindings::rdma_helper_listen_cq(self.as_raw()) };
         }
@@ -293,13 +282,13 @@ impl Cq {
     /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. To be
     /// called with the lock, if nobody listens.
     fn try_quiet(&self) -> bool {
-        if self.raw.quiet.load(Relaxed) {
+        if self.quiet.load(Relaxed) {
             return true;
         }
         // SAFETY: `cq` is there as long as `self`.
         let quiet = unsafe { rdma_bindings::rdma_helper_quiet_cq(self.as_raw()) };
         // INVARIANT: It is disabled, as the helper says.
-        self.raw.quiet.store(quiet, Relaxed);
+        self.quiet.store(quiet, Relaxed);
         quiet
     }
 }

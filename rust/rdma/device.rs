@@ -289,7 +289,31 @@ pub struct Limits {
 impl Device {
     /// Returns the capabilities and limits of the device. Does not sleep.
     pub fn limits(&self) -> Limits {
-        Limits::of(self)
+        let attrs = self.attrs();
+        Limits {
+            max_mr: count(attrs.max_mr),
+            max_mr_size: attrs.max_mr_size,
+            max_fast_reg_pages: count(attrs.max_fast_reg_page_list_len)
+                .checked_div(self.per_page())
+                .unwrap_or(0),
+            page_size: self.page_size(),
+            page_sizes: self.page_sizes(),
+            max_qp: count(attrs.max_qp),
+            max_qp_wr: count(attrs.max_qp_wr),
+            max_cq: count(attrs.max_cq),
+            max_cqe: count(attrs.max_cqe),
+            max_segments: max_segments(attrs),
+            max_shared: match attrs.max_srq {
+                1.. => count(attrs.max_srq_wr),
+                _ => 0,
+            },
+            max_shared_segments: count(attrs.max_srq_sge),
+            fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
+            sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
+            atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
+            // SAFETY: The device is valid as long as `self`.
+            peer_to_peer: unsafe { rdma_bindings::rdma_helper_peer_to_peer(self.as_raw()) },
+        }
     }
 
     /// Returns [`Limits::page_size`]. Any context.
@@ -308,38 +332,6 @@ impl Device {
     /// fitting page. Any context.
     pub(crate) fn per_page(&self) -> u32 {
         per_page(self.page_size(), PAGE_SIZE)
-    }
-}
-
-impl Limits {
-    /// Reads them from the device. Doesn't sleep.
-    fn of(device: &Device) -> Self {
-        let attrs = device.attrs();
-
-        Self {
-            max_mr: count(attrs.max_mr),
-            max_mr_size: attrs.max_mr_size,
-            max_fast_reg_pages: count(attrs.max_fast_reg_page_list_len)
-                .checked_div(device.per_page())
-                .unwrap_or(0),
-            page_size: device.page_size(),
-            page_sizes: device.page_sizes(),
-            max_qp: count(attrs.max_qp),
-            max_qp_wr: count(attrs.max_qp_wr),
-            max_cq: count(attrs.max_cq),
-            max_cqe: count(attrs.max_cqe),
-            max_segments: max_segments(attrs),
-            max_shared: match attrs.max_srq {
-                1.. => count(attrs.max_srq_wr),
-                _ => 0,
-            },
-            max_shared_segments: count(attrs.max_srq_sge),
-            fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
-            sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
-            atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
-            // SAFETY: `device` is valid: it is a reference.
-            peer_to_peer: unsafe { rdma_bindings::rdma_helper_peer_to_peer(device.as_raw()) },
-        }
     }
 }
 

@@ -421,7 +421,7 @@ impl LocalQp {
         }
         let mut prepared = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
-        let room = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
+        let mut room = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
 
         let old = core::mem::take(mrs);
@@ -445,7 +445,8 @@ impl LocalQp {
             });
         }
         // SAFETY: The device has just registered all of them.
-        *mrs = prepared.map_into(room, |mr| unsafe { mr.into_valid() });
+        prepared.consume(|mr| room.push_reserved(unsafe { mr.into_valid() }));
+        *mrs = room;
         Ok(())
     }
 

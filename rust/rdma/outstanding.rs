@@ -129,7 +129,7 @@ impl Outstanding {
     #[inline]
     pub(crate) unsafe fn take_slot(&self, owner: NonNull<Owner>) -> Result<&Slot> {
         if self.broken().is_some() {
-            return Err(errno::enotconn());
+            return Err(errno(bindings::ENOTCONN));
         }
         let credit = self.standing.credits.try_take().ok_or(EAGAIN)?;
         // SAFETY: `owner` is valid by the function's contract.

@@ -2,10 +2,7 @@
 
 //! Protection domains, and the objects that this crate or other users have on them.
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
+use crate::prelude::*;
 use kernel::time::{
     delay::fsleep,
     Delta, //
@@ -120,32 +117,6 @@ impl Pd {
         // SAFETY: The domain is there, and the C side uses the counter atomically only.
         let users = unsafe { Atomic::<i32>::from_ptr(&raw mut (*self.as_raw()).usecnt.counter) };
         u64::try_from(users.load(Acquire)).unwrap_or(0)
-    }
-
-    /// Counts an object that has been created on the domain.
-    pub(crate) fn object_made(&self) {
-        self.ours.made();
-    }
-
-    /// Counts an object that is about to be destroyed, once for each [`Pd::object_made`].
-    pub(crate) fn object_goes(&self) {
-        self.ours.goes();
-    }
-
-    /// Counts an object that has been destroyed, after [`Pd::object_goes`].
-    pub(crate) fn object_gone(&self) {
-        self.ours.is_done(false);
-    }
-
-    /// Counts an object that the device did not destroy, after [`Pd::object_goes`], and logs that.
-    /// The object is leaked.
-    pub(crate) fn object_leaked(&self, what: &str, error: Error) {
-        self.ours.is_done(true);
-        pr_err!(
-            "{}: leaked a {what} that the device would not destroy: {}\n",
-            self.device.name(),
-            error.to_errno()
-        );
     }
 
     /// Leaks the C object.
@@ -316,17 +287,24 @@ pub struct Counted {
 impl Counted {
     /// Counts an object that has just been made. Any context.
     pub fn new(pd: &Arc<Pd>) -> Self {
-        pd.object_made();
+        pd.ours.made();
         Self { pd: pd.clone() }
     }
 
     /// Destroys the object by `destroy`. If that fails it has been leaked, which the log says, and
     /// the domain will be with it. Sleeps as `destroy` does.
     pub fn end(self, what: &str, destroy: impl FnOnce() -> Result) -> Result {
-        self.pd.object_goes();
-        destroy()
-            .inspect(|()| self.pd.object_gone())
-            .inspect_err(|&error| self.pd.object_leaked(what, error))
+        let pd = self.pd;
+        pd.ours.goes();
+        let ended = destroy();
+        pd.ours.is_done(ended.is_err());
+        ended.inspect_err(|error| {
+            pr_err!(
+                "{}: leaked a {what} that the device would not destroy: {}\n",
+                pd.device.name(),
+                error.to_errno()
+            )
+        })
     }
 }
 

@@ -4,10 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
+use crate::prelude::*;
 
 /// The protocol that a port speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,12 +124,6 @@ pub fn max_message(device: &Device) -> Result<u64> {
     Ok(most)
 }
 
-/// An iterator over the ports of a device.
-pub struct Ports<'a> {
-    device: &'a Device,
-    numbers: core::ops::RangeInclusive<u32>,
-}
-
 impl Device {
     /// Checks whether queue pairs of all ports can be connected without the connection manager, as
     /// with InfiniBand and RoCE, but not iWARP. Does not sleep.
@@ -142,40 +133,22 @@ impl Device {
     }
 
     /// Returns the ports of the device, in order.
-    pub fn ports(&self) -> Ports<'_> {
-        Ports::of(self)
+    pub fn ports(&self) -> impl Iterator<Item = Port<'_>> {
+        let device = self.as_raw();
+        // SAFETY: `device` is valid as long as `self`.
+        let first = unsafe { rdma_bindings::rdma_helper_first_port(device) };
+        // SAFETY: `device` is valid as long as `self`.
+        let last = unsafe { rdma_bindings::rdma_helper_last_port(device) };
+        // INVARIANT: The device has the ports with these numbers.
+        (first..=last).map(|number| Port {
+            device: self,
+            number,
+        })
     }
 
     /// Returns a port by its number, or [`None`] if the device does not have it.
     pub fn port(&self, number: u32) -> Option<Port<'_>> {
         self.ports().find(|port| port.number() == number)
-    }
-}
-
-impl<'a> Ports<'a> {
-    /// Returns the ports of a device.
-    fn of(device: &'a Device) -> Self {
-        // SAFETY: The device is there.
-        let first = unsafe { rdma_bindings::rdma_helper_first_port(device.as_raw()) };
-        // SAFETY: The device is there.
-        let last = unsafe { rdma_bindings::rdma_helper_last_port(device.as_raw()) };
-
-        Self {
-            device,
-            numbers: first..=last,
-        }
-    }
-}
-
-impl<'a> Iterator for Ports<'a> {
-    type Item = Port<'a>;
-
-    fn next(&mut self) -> Option<Port<'a>> {
-        // INVARIANT: The numbers are those that the device says it has.
-        self.numbers.next().map(|number| Port {
-            device: self.device,
-            number,
-        })
     }
 }
 

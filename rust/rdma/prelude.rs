@@ -5,7 +5,7 @@
 pub(crate) use crate::{
     access::AccessFlags,
     device::Device,
-    errno,
+    errno::errno,
     mr::{
         FastMr,
         Fence,

@@ -207,7 +207,7 @@ impl Endpoint {
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         if !self.sends.load(Acquire) {
-            let error = errno::enotconn();
+            let error = errno(bindings::ENOTCONN);
             return Err(NotPosted { error, request });
         }
         let RawQp {
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(log.load(Relaxed), 2);
         assert_eq!(queue.broken().map(WcStatus::as_raw), Some(FLUSHED));
         let refused = give(&mut fake, &queue, request(&log)?);
-        assert!(refused.is_err_and(|refused| refused.error == errno::enotconn()));
+        assert!(refused.is_err_and(|refused| refused.error == errno(bindings::ENOTCONN)));
         Ok(())
     }
 

@@ -76,21 +76,6 @@ impl<T> SmallVec<T> {
         }
     }
 
-    /// Makes a list of what `f` makes of each item, in `room`, which is empty and
-    /// [was made](Self::with_capacity) for as many.
-    pub fn map_into<U>(self, mut room: SmallVec<U>, mut f: impl FnMut(T) -> U) -> SmallVec<U> {
-        match self.0 {
-            Items::One(Some(one)) => SmallVec(Items::One(Some(f(one)))),
-            Items::One(None) => room,
-            Items::Many(many) => {
-                for item in many {
-                    room.push_reserved(f(item));
-                }
-                room
-            }
-        }
-    }
-
     /// Does something with each item, which is gone then.
     pub fn consume(self, mut f: impl FnMut(T)) {
         match self.0 {
@@ -250,8 +235,9 @@ mod tests {
                 *item += 1;
             }
             assert!((&few).into_iter().eq(&few[..]));
-            let room = SmallVec::with_capacity(count, GFP_KERNEL)?;
-            let few = few.map_into(room, |item| 2 * item);
+            for item in &mut few {
+                *item *= 2;
+            }
             let few = few.try_map(GFP_KERNEL, |index, item| {
                 assert_eq!(item, 2 * (index + 1));
                 Ok::<_, Error>(item / 2)

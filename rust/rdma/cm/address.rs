@@ -5,7 +5,7 @@
 //! C headers: [`include/uapi/linux/in.h`](srctree/include/uapi/linux/in.h),
 //! [`include/uapi/linux/in6.h`](srctree/include/uapi/linux/in6.h)
 
-use crate::prelude::*;
+use super::*;
 use core::net::{
     Ipv4Addr,
     Ipv6Addr,

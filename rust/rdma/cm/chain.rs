@@ -2,11 +2,9 @@
 
 //! Chains of send requests that are posted with one doorbell.
 
-use super::endpoint::Endpoint;
+use super::*;
 use crate::{
-    errno,
     outstanding::Outstanding,
-    prelude::*,
     request::{
         post,
         NotPosted,
@@ -14,7 +12,6 @@ use crate::{
     },
     wr::WorkRequest, //
 };
-use rdma_bindings as b;
 
 /// A chain of send requests of an endpoint. They have slots in its queue and are not posted yet.
 ///
@@ -76,13 +73,6 @@ pub struct Unposted {
     error: Error,
 }
 
-impl Unposted {
-    /// Returns the error of the driver.
-    pub fn error(&self) -> Error {
-        self.error
-    }
-}
-
 impl Drop for Unposted {
     fn drop(&mut self) {
         self.chain.refuse(self.error);
@@ -102,10 +92,16 @@ impl Endpoint {
     ///
     /// - ENOTCONN if the endpoint is not connected yet.
     pub fn begin_chain(self: &Arc<Self>) -> Result<Chain> {
-        match self.is_open() {
-            true => Ok(Chain::new(self.clone())),
-            false => Err(errno::enotconn()),
+        if !self.is_open() {
+            return Err(errno(bindings::ENOTCONN));
         }
+        // INVARIANT: The list is empty.
+        Ok(Chain {
+            endpoint: self.clone(),
+            first: null_mut(),
+            last: null_mut(),
+            tail: None,
+        })
     }
 
     /// Begins a chain after the unsignaled requests that [`Chain::post`] returned last. Any
@@ -113,22 +109,12 @@ impl Endpoint {
     pub fn begin_chain_behind(self: &Arc<Self>, tail: &mut Option<Tail>) -> Result<Chain> {
         let mut chain = self.begin_chain()?;
         // A tail of another endpoint does not precede this chain.
-        chain.tail = tail.take().filter(|tail| tail.of == self.id());
+        chain.tail = tail.take().filter(|tail| tail.of == self.id);
         Ok(chain)
     }
 }
 
 impl Chain {
-    fn new(endpoint: Arc<Endpoint>) -> Self {
-        // INVARIANT: The list is empty.
-        Self {
-            endpoint,
-            first: null_mut(),
-            last: null_mut(),
-            tail: None,
-        }
-    }
-
     /// Appends a signaled request. Any context.
     pub fn push<K, F>(
         &mut self,
@@ -167,7 +153,7 @@ impl Chain {
         }
         // INVARIANT: `last` is the last one, and follows the previous tail.
         let count = count + 1;
-        let of = self.endpoint.id();
+        let of = self.endpoint.id;
         self.tail = Some(Tail { of, last, count });
         Ok(())
     }
@@ -187,26 +173,26 @@ impl Chain {
         // the queue valid until all completions have been handled.
         let (wr, cqe) = unsafe { post(&qp.sends, request, fill) }?;
         let wr = wr.as_ptr().cast();
-        // SAFETY: `wr` is a request that is not posted yet.
-        unsafe { self.link(wr) };
-        // INVARIANT: `wr` has a slot, and is the last request.
-        self.last = wr;
+        // SAFETY: `wr` is a request that is not posted yet and has a slot of this queue.
+        unsafe { self.link(wr, wr) };
         Ok(cqe)
     }
 
-    /// Links a request behind the last one.
+    /// Links a list of requests behind the last one.
     ///
     /// # Safety
     ///
-    /// `wr` must be a request that is not posted and has a slot of the endpoint's send queue.
-    unsafe fn link(&mut self, wr: *mut b::ib_send_wr) {
-        // INVARIANT: `wr` is valid by the function's contract. The caller sets `last`.
+    /// `first` to `last` must be requests that are not posted and have slots of the endpoint's send
+    /// queue.
+    unsafe fn link(&mut self, first: *mut b::ib_send_wr, last: *mut b::ib_send_wr) {
+        // INVARIANT: The requests are not posted and have slots by the function's contract.
         if self.first.is_null() {
-            self.first = wr;
+            self.first = first;
         } else {
             // SAFETY: `self.last` is the last request of the list by the type invariant.
-            unsafe { (*self.last).next = wr };
+            unsafe { (*self.last).next = first };
         }
+        self.last = last;
     }
 
     /// Appends the requests of another chain. If that has another endpoint, its requests are
@@ -225,10 +211,9 @@ impl Chain {
         }
         self.tail = other.tail.take();
         // INVARIANT: The other requests follow the last one, and belong to this chain only.
-        // SAFETY: `other.first` is a request that is not posted, of the same endpoint, by the type
-        // invariant.
-        unsafe { self.link(other.first) };
-        self.last = other.last;
+        // SAFETY: `other.first` to `other.last` are requests of the same endpoint that are not
+        // posted, by the type invariant.
+        unsafe { self.link(other.first, other.last) };
         other.first = null_mut();
     }
 
@@ -245,7 +230,7 @@ impl Chain {
     /// Returns the error of the driver. Requests that the driver did not accept have completed with
     /// it.
     pub fn post(self) -> Result<Option<Tail>> {
-        self.try_post().map_err(|unposted| unposted.error())
+        self.try_post().map_err(|unposted| unposted.error)
     }
 
     /// Posts the chain like [`Chain::post`]. On an error, returns the requests that the driver did
@@ -296,6 +281,6 @@ unsafe fn cqe_of(wr: *mut b::ib_send_wr) -> *mut b::ib_cqe {
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        self.refuse(errno::ecanceled());
+        self.refuse(errno(bindings::ECANCELED));
     }
 }

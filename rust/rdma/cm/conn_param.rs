@@ -5,11 +5,7 @@
 //! Private data arrive padded with zeros to the maximum length of the message. Peers that need the
 //! length must send it in the data.
 
-use crate::{
-    device::Device,
-    prelude::*, //
-};
-use rdma_bindings as b;
+use super::*;
 
 /// Parameters of a connection: requests in flight and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,11 +159,6 @@ mod tests {
         assert!(terms.raw((17, false), &[0; 57], MAX_REQUEST_DATA).is_err());
         Ok(())
     }
-}
-
-#[kernel::macros::kunit_tests(rdma_cm_data)]
-mod rdma_cm_data_tests {
-    use super::*;
 
     #[test]
     fn no_more_than_fits() {

@@ -12,34 +12,7 @@
 //! The handler of an event takes each step with the lock of the identifier. Any state can be
 //! followed by `Ended`, also outside of a handler but with the lock.
 
-use crate::{
-    cm::{
-        conn_param::{
-            checked_len,
-            ConnParam,
-            MAX_REQUEST_DATA, //
-        },
-        endpoint::Endpoint,
-        id::{
-            Established,
-            Event,
-            Events,
-            Id,
-            Lock,
-            Locked,
-            Rejected,
-            Step,
-            Target, //
-        },
-        timer::{
-            StallTimer,
-            Timer, //
-        }, //
-    },
-    errno,
-    prelude::*, //
-};
-use rdma_bindings as b;
+use super::*;
 
 /// Parameters that this side offers to a peer.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +86,7 @@ impl Connection {
         proposal: &Proposal<'_>,
         events: Arc<dyn Events>,
     ) -> Result<Self> {
-        let state = new_state(endpoint, proposal, MAX_REQUEST_DATA, events, Step::Address)?;
+        let state = ConnState::new(endpoint, proposal, MAX_REQUEST_DATA, events, Step::Address)?;
         let this = Self {
             id: Id::new(state.clone())?,
         };
@@ -121,17 +94,6 @@ impl Connection {
         // The first event may arrive during this call.
         this.id.resolve(from, to, proposal.limit)?;
         Ok(this)
-    }
-
-    /// Connects an identifier whose address is resolved.
-    pub(super) fn request<T: Target>(
-        id: Id<T>,
-        endpoint: &Arc<Endpoint>,
-        proposal: &Proposal<'_>,
-        events: Arc<dyn Events>,
-    ) -> Result<Self> {
-        let state = new_state(endpoint, proposal, MAX_REQUEST_DATA, events, Step::Route)?;
-        Self::with(id, state, |state, locked| state.resolve_route(locked))
     }
 
     /// Connects an identifier that already exists: calls `first` with its lock held.
@@ -151,7 +113,7 @@ impl Connection {
 
     /// Returns the endpoint.
     pub fn endpoint(&self) -> &Arc<Endpoint> {
-        self.id.target().endpoint()
+        &self.id.target().endpoint
     }
 
     /// Returns the local address, if it is known. Any context.
@@ -200,31 +162,6 @@ impl Drop for Connection {
     }
 }
 
-/// Creates the state of a connection and claims the endpoint for it. `most` limits the private
-/// data, in bytes.
-pub(super) fn new_state(
-    endpoint: &Arc<Endpoint>,
-    proposal: &Proposal<'_>,
-    most: usize,
-    events: Arc<dyn Events>,
-    step: Step,
-) -> Result<Arc<ConnState>> {
-    checked_len(proposal.private_data, most)?;
-    let mut request = KVec::with_capacity(proposal.private_data.len(), GFP_KERNEL)?;
-    request.extend_from_slice(proposal.private_data, GFP_KERNEL)?;
-    let terms = proposal.terms.on(endpoint.device());
-    let state = ConnState::new(
-        endpoint.clone(),
-        terms,
-        request,
-        (proposal.limit, StallTimer::new(proposal.stall)),
-        events,
-        step,
-    )?;
-    endpoint.claim()?;
-    Ok(state)
-}
-
 /// The state of a connection, as its event handler uses it.
 ///
 /// # Invariants
@@ -233,8 +170,8 @@ pub(super) fn new_state(
 /// - `id` is valid from [`begin`](Self::begin) until [`close`](Self::close) has returned.
 #[pin_data]
 pub(super) struct ConnState {
-    endpoint: Arc<Endpoint>,
-    terms: ConnParam,
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) terms: ConnParam,
     /// Private data of the request.
     request: KVec<u8>,
     /// Time limit for connecting, in milliseconds.
@@ -250,22 +187,25 @@ pub(super) struct ConnState {
 }
 
 impl ConnState {
-    /// Creates a connection in the state `step`. May sleep.
+    /// Creates a connection in the state `step`, and claims the endpoint for it. `most` limits the
+    /// private data, in bytes. May sleep.
     pub(super) fn new(
-        endpoint: Arc<Endpoint>,
-        terms: ConnParam,
-        request: KVec<u8>,
-        (limit, stall): (u32, StallTimer),
+        endpoint: &Arc<Endpoint>,
+        proposal: &Proposal<'_>,
+        most: usize,
         events: Arc<dyn Events>,
         step: Step,
     ) -> Result<Arc<Self>> {
-        Arc::pin_init(
+        checked_len(proposal.private_data, most)?;
+        let mut request = KVec::with_capacity(proposal.private_data.len(), GFP_KERNEL)?;
+        request.extend_from_slice(proposal.private_data, GFP_KERNEL)?;
+        let state = Arc::pin_init(
             pin_init!(Self {
-                endpoint,
-                terms,
+                endpoint: endpoint.clone(),
+                terms: proposal.terms.on(endpoint.device()),
                 request,
-                limit,
-                stall,
+                limit: proposal.limit,
+                stall: StallTimer::new(proposal.stall),
                 events,
                 // CAST: The enum is `repr(u32)`.
                 step: Atomic::new(step as u32),
@@ -276,17 +216,9 @@ impl ConnState {
                 timer <- unsafe { Timer::new(Self::expired) },
             }),
             GFP_KERNEL,
-        )
-    }
-
-    /// Returns the endpoint.
-    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
-    }
-
-    /// Returns the parameters.
-    pub(super) fn terms(&self) -> &ConnParam {
-        &self.terms
+        )?;
+        endpoint.claim()?;
+        Ok(state)
     }
 
     /// Returns the current state.
@@ -387,7 +319,7 @@ impl ConnState {
         match id.connect(&self.endpoint.qp, &self.terms, &self.request) {
             // Over iWARP, the peer has closed its listener before the request was sent. The
             // connection manager reports a rejection with this errno if that happens later.
-            Err(error) if error == errno::econnreset() => {
+            Err(error) if error == errno(bindings::ECONNRESET) => {
                 let rejected = Rejected {
                     reason: error.to_errno(),
                     private_data: &[],

@@ -2,25 +2,15 @@
 
 //! Queue pairs for connections.
 
-use super::{
-    conn_param::ConnParam,
-    id::Locked, //
-};
+use super::*;
 use crate::{
-    device::Device,
     gather::{
         Buffer,
         Gather, //
     },
-    port::Protocol,
-    prelude::*,
-    qp::{
-        Init,
-        Qp, //
-    }, //
+    port::Protocol, //
 };
 use kernel::alloc::Flags;
-use rdma_bindings as b;
 
 /// A queue pair that the connection manager connects to a peer once.
 ///
@@ -36,7 +26,7 @@ pub struct Endpoint {
     /// True if it accepts send requests.
     pub(crate) sends: Atomic<bool>,
     /// Unique number of this endpoint.
-    id: u64,
+    pub(super) id: u64,
 }
 
 static LAST_ID: Atomic<u64> = Atomic::new(0);
@@ -84,11 +74,6 @@ impl Endpoint {
     /// Checks whether it is or was connected. Any context.
     pub fn is_open(&self) -> bool {
         self.sends.load(Acquire)
-    }
-
-    /// Returns the unique number of this endpoint.
-    pub(super) fn id(&self) -> u64 {
-        self.id
     }
 
     /// Moves the queue pair to the error state: outstanding requests are flushed, and new ones are

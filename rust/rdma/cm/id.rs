@@ -11,27 +11,8 @@
 //! Storage waits for the handlers when a connection is made, fails or is given up. A write that
 //! would free memory may wait for a handler, so allocations in the handler must not wait for I/O.
 
-use crate::{
-    cm::{
-        address::Storage,
-        conn_param::{
-            checked_len,
-            private_data,
-            ConnParam,
-            MAX_ACCEPT_DATA,
-            MAX_REJECT_DATA,
-            MAX_REQUEST_DATA, //
-        }, //
-    },
-    device::Device,
-    prelude::*,
-    qp::{
-        Init,
-        Qp, //
-    }, //
-};
+use super::*;
 use core::ops::Deref;
-use rdma_bindings as b;
 
 /// A receiver of the events of an identifier.
 pub(super) trait Target: Send + Sync + 'static {
@@ -91,10 +72,7 @@ impl<T: Target> Id<T> {
     pub(super) unsafe fn adopt(id: &Locked<'_>, target: Arc<T>) -> Self {
         // INVARIANT: `id` has no other owner by the function's contract. `lead()` sets its context
         // and handler.
-        let this = Self {
-            id: id.as_nonnull(),
-            target,
-        };
+        let this = Self { id: id.id, target };
         this.lead(id);
         this
     }
@@ -270,11 +248,6 @@ impl Locked<'_> {
     /// Returns the raw pointer, which is valid as long as `self`.
     pub(super) fn as_raw(&self) -> *mut b::rdma_cm_id {
         self.id.as_ptr()
-    }
-
-    /// Returns the raw pointer, which is valid as long as `self`.
-    pub(super) fn as_nonnull(&self) -> NonNull<b::rdma_cm_id> {
-        self.id
     }
 
     /// Checks whether the identifier has this device.

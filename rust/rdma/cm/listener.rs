@@ -2,33 +2,8 @@
 
 //! Listeners, and the connection requests of peers.
 
-use crate::{
-    cm::{
-        conn_param::{
-            private_data,
-            ConnParam,
-            MAX_ACCEPT_DATA, //
-        },
-        connection::{
-            new_state,
-            Connection,
-            Proposal, //
-        },
-        endpoint::Endpoint,
-        id::{
-            Events,
-            Id,
-            Locked,
-            Step,
-            Target, //
-        }, //
-    },
-    device::Device,
-    errno,
-    prelude::*, //
-};
+use super::*;
 use kernel::bindings::task_struct;
-use rdma_bindings as b;
 
 /// A handler for the connection requests of peers.
 pub trait Requests: Send + Sync + 'static {
@@ -128,12 +103,12 @@ impl Listener {
 /// `cma_check_port()` returns `EADDRNOTAVAIL` for a port in use if either address is the
 /// unspecified one. In that case the address can be bound to another port.
 fn why_unbound(error: Error, mut address: SocketAddr, target: Arc<Listening>) -> Error {
-    if error != errno::eaddrnotavail() || address.port() == 0 {
+    if error != errno(bindings::EADDRNOTAVAIL) || address.port() == 0 {
         return error;
     }
     address.set_port(0);
     match Id::new(target).and_then(|id| id.bind(address)) {
-        Ok(()) => errno::eaddrinuse(),
+        Ok(()) => errno(bindings::EADDRINUSE),
         Err(_) => error,
     }
 }
@@ -146,6 +121,13 @@ struct Pending {
     dropped: Atomic<bool>,
     /// True if the peer has given up, or if the device is being removed.
     gone: Atomic<bool>,
+}
+
+impl Pending {
+    /// Checks whether this task runs the handler of the request.
+    fn is_in_handler(&self) -> bool {
+        self.handler_task.load(Relaxed) == kernel::current!().as_ptr()
+    }
 }
 
 impl Target for Pending {
@@ -198,7 +180,7 @@ impl Incoming {
         let mut private_data = KVec::with_capacity(came.len(), GFP_KERNEL)?;
         private_data.extend_from_slice(came, GFP_KERNEL)?;
         let pending = Pending {
-            handler_task: Atomic::new(current()),
+            handler_task: Atomic::new(kernel::current!().as_ptr()),
             dropped: Atomic::new(false),
             gone: Atomic::new(false),
         };
@@ -224,7 +206,7 @@ impl Incoming {
         });
         pending.handler_task.store(null_mut(), Relaxed);
         if pending.dropped.load(Relaxed) {
-            return Err(errno::econnrefused());
+            return Err(errno(bindings::ECONNREFUSED));
         }
         Ok(())
     }
@@ -288,16 +270,16 @@ impl Incoming {
                 .at_most(self.terms.responder_resources, self.terms.initiator_depth),
             ..*proposal
         };
-        let state = new_state(endpoint, &agreed, MAX_ACCEPT_DATA, events, Step::Request)?;
+        let state = ConnState::new(endpoint, &agreed, MAX_ACCEPT_DATA, events, Step::Request)?;
         let id = self.id.take().ok_or(EINVAL)?;
         let pending = id.target().clone();
         Connection::with(id, state, |state, id| {
             if pending.gone.load(Relaxed) {
-                return Err(errno::econnreset());
+                return Err(errno(bindings::ECONNRESET));
             }
-            id.set_timers(state.terms())?;
-            state.endpoint().connect(id, Some(state.terms()))?;
-            id.accept(&state.endpoint().qp, state.terms(), agreed.private_data)
+            id.set_timers(&state.terms)?;
+            state.endpoint.connect(id, Some(&state.terms))?;
+            id.accept(&state.endpoint.qp, &state.terms, agreed.private_data)
         })
     }
 
@@ -319,18 +301,6 @@ impl Incoming {
             id.lock().reject(private_data)
         }
     }
-}
-
-impl Pending {
-    /// Checks whether this task runs the handler of the request.
-    fn is_in_handler(&self) -> bool {
-        self.handler_task.load(Relaxed) == current()
-    }
-}
-
-/// Returns the current task.
-fn current() -> *mut task_struct {
-    kernel::current!().as_ptr()
 }
 
 impl Drop for Incoming {

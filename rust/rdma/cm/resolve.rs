@@ -2,27 +2,9 @@
 
 //! Devices of local addresses, and devices that lead to peers' addresses.
 
-use super::{
-    connection::{
-        error_of,
-        Connection,
-        Proposal, //
-    },
-    endpoint::Endpoint,
-    id::{
-        Events,
-        Id,
-        Locked,
-        Target, //
-    }, //
-};
-use crate::{
-    completion::Done,
-    device::Device,
-    prelude::*, //
-};
+use super::*;
+use crate::completion::Done;
 use core::net::IpAddr;
-use rdma_bindings as b;
 
 /// The waiter for a resolved address.
 #[pin_data]
@@ -120,14 +102,13 @@ impl Resolved {
         if !self.device.is_same(endpoint.device()) {
             return Err(EXDEV);
         }
-        Connection::request(self.id, endpoint, proposal, events)
+        let state = ConnState::new(endpoint, proposal, MAX_REQUEST_DATA, events, Step::Route)?;
+        Connection::with(self.id, state, |state, id| state.resolve_route(id))
     }
 }
 
-/// A target that ignores all events.
-struct Nobody;
-
-impl Target for Nobody {
+/// Ignores all events.
+impl Target for () {
     fn event(&self, _id: &Locked<'_>, _event: &b::rdma_cm_event) -> Result {
         Ok(())
     }
@@ -140,7 +121,7 @@ impl Target for Nobody {
 /// - `ENODEV` if no device has it.
 /// - Other errors of the connection manager.
 pub fn device_of(address: IpAddr) -> Result<ARef<Device>> {
-    let id = Id::new(Arc::new(Nobody, GFP_KERNEL)?)?;
+    let id = Id::new(Arc::new((), GFP_KERNEL)?)?;
     // With a free port, which conflicts with no other listener.
     id.bind(SocketAddr::new(address, 0))?;
     Ok(id.device().ok_or(ENODEV)?.into())

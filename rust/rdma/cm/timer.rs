@@ -10,8 +10,7 @@
 //! The fabric itself has no time limit. Some devices retry a request forever, and wait forever for
 //! a peer without receive requests.
 
-use super::id::without_io;
-use crate::prelude::*;
+use super::*;
 
 /// The workqueue of the timers. It has a rescuer, because storage goes on only after a connection
 /// with a lost peer has ended. The owner must drop it after the last connection, which sleeps.

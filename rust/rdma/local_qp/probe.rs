@@ -61,7 +61,7 @@ impl LocalQp {
             .map_err(WrError::Post)?;
         prepared.set_base(BASE).map_err(WrError::Post)?;
 
-        let mut invalidated = Err(WrError::Post(errno::eopnotsupp()));
+        let mut invalidated = Err(WrError::Post(errno(bindings::EOPNOTSUPP)));
         let registered = self.register_all(SmallVec::one(prepared), |mr| {
             if device.has_local_inv() {
                 invalidated = self.invalidate_key(mr.rkey());
