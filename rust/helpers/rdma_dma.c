@@ -68,12 +68,6 @@ void rdma_helper_dma_unmap(struct ib_device *dev, u64 address, size_t len, u32 d
 	ib_dma_unmap_page(dev, address, len, dir);
 }
 
-/* Returns the address of memory with pages for a device that takes kernel addresses. */
-u64 rdma_helper_virtual_address(u64 phys)
-{
-	return (uintptr_t)phys_to_virt(phys);
-}
-
 /* Of memory in the linear map. */
 u64 rdma_helper_physical_address(void *addr)
 {

@@ -188,7 +188,6 @@ void rdma_helper_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sgl, in
 			      u32 dir);
 bool rdma_helper_dma_map(struct ib_device *dev, u64 phys, size_t len, u32 dir, u64 *address);
 void rdma_helper_dma_unmap(struct ib_device *dev, u64 address, size_t len, u32 dir);
-u64 rdma_helper_virtual_address(u64 phys);
 u64 rdma_helper_physical_address(void *addr);
 void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl, int nents,
 				  u32 dir);

@@ -15,7 +15,6 @@
 //! Lock order: the lock of a queue is a leaf. Callbacks run under it.
 
 use crate::{
-    outstanding::Outstanding,
     prelude::*,
     wc::CqId, //
 };

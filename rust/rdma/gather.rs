@@ -318,7 +318,7 @@ impl Buffer {
     unsafe fn map(&mut self, phys: u64, len: u64) -> Result<u64> {
         let Some(device) = &self.device else {
             // SAFETY: The memory has pages by the function's contract.
-            return Ok(unsafe { b::rdma_helper_virtual_address(phys) });
+            return Ok(unsafe { b::rdma_helper_linear(phys) });
         };
         let len = usize::try_from(len)?;
         let (device, direction) = (device.as_raw(), self.raw_direction());

@@ -237,9 +237,9 @@ impl Drop for Gid {
 /// The way from a port to a peer, which a queue pair is connected by.
 pub struct Path {
     mtu: Mtu,
-    address: rdma_bindings::rdma_ah_attr,
-    // `address` points to it.
-    gid: Option<Gid>,
+    pub(crate) address: rdma_bindings::rdma_ah_attr,
+    /// The GID that `address` points to, which must outlive it.
+    pub(crate) gid: Option<Gid>,
 }
 
 impl Path {
@@ -269,10 +269,5 @@ impl Path {
     /// Returns the MTU.
     pub fn mtu(&self) -> Mtu {
         self.mtu
-    }
-
-    /// Returns the C address, and the GID that must outlive it.
-    pub(crate) fn into_address(self) -> (rdma_bindings::rdma_ah_attr, Option<Gid>) {
-        (self.address, self.gid)
     }
 }

@@ -9,14 +9,8 @@
 //! rxe does if only some packets of a message have arrived. Those requests end with the queue.
 
 use crate::{
-    outstanding::{
-        End,
-        Outstanding, //
-    },
-    pd::{
-        Counted,
-        Pd, //
-    },
+    outstanding::End,
+    pd::Counted,
     prelude::*, //
 };
 

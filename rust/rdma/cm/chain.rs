@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::{
-    outstanding::Outstanding,
     request::{
         post,
         NotPosted,

@@ -143,12 +143,10 @@ pub(super) fn init(port: u32, access: AccessFlags) -> Change {
 
 /// Returns the change to the state RTR, and the GID that must outlive it.
 pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Change, Option<Gid>) {
-    let path_mtu = path.mtu().0;
-    let (ah_attr, held) = path.into_address();
     let attr = b::ib_qp_attr {
         qp_state: b::ib_qp_state_IB_QPS_RTR,
-        ah_attr,
-        path_mtu,
+        path_mtu: path.mtu().0,
+        ah_attr: path.address,
         dest_qp_num: peer.number,
         rq_psn: peer.psn,
         max_dest_rd_atomic: how.responder_resources,
@@ -162,7 +160,7 @@ pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Ch
         | b::ib_qp_attr_mask_IB_QP_RQ_PSN
         | b::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC
         | b::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER;
-    ((attr, mask), held)
+    ((attr, mask), path.gid)
 }
 
 /// Returns the change to the state RTS.

@@ -9,10 +9,7 @@ use super::{
         MappedSg,
         Memory, //
     },
-    table::{
-        SpareTable,
-        Table, //
-    }, //
+    table::SpareTable, //
 };
 use crate::prelude::*;
 use kernel::{
@@ -72,8 +69,9 @@ impl<'a> BorrowedSg<'a> {
     /// - [`EINVAL`] if `bytes` is 0 or more than are left, or an empty entry is among them.
     /// - [`ENOMEM`] without memory for an entry.
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<Memory> {
+        let virt = self.device.is_software();
         // SAFETY: `rest` is a place in a valid list by the type invariant.
-        let table = unsafe { copy(&mut self.rest, bytes, self.device.is_software(), spare) }?;
+        let table = unsafe { SgBuilder::copy(&mut self.rest, bytes, virt, spare) }?;
         let (used, none) = (table.head().used, DataDirection::None);
         // SAFETY: The new entries are parts of entries that are mapped for `device` until all
         // regions made of them have been closed, by the type invariant. The consumer unmaps them.
@@ -131,23 +129,6 @@ unsafe impl DmaList for WholeSg<'_> {
     }
 }
 
-/// Copies bytes for [`BorrowedSg::copy`].
-///
-/// # Safety
-///
-/// `from` must be a place in a valid list.
-unsafe fn copy(
-    from: &mut rdma_bindings::rdma_helper_sg_source,
-    bytes: u64,
-    virt: bool,
-    spare: Option<&SpareTable>,
-) -> Result<Table> {
-    let mut list = SgBuilder::begin(0, virt, usize::try_from(from.left)?, spare)?;
-    // SAFETY: `from` is a place in a valid list by the function's contract.
-    unsafe { list.copy(from, bytes) }?;
-    list.done()
-}
-
 #[kernel::macros::kunit_tests(rdma_copied_sg)]
 mod tests {
     use super::*;
@@ -168,7 +149,7 @@ mod tests {
         let mut all = KVec::with_capacity(16, GFP_KERNEL)?;
         for &bytes in bytes {
             // SAFETY: `from` is a place in `table`, which is there.
-            let copied = unsafe { copy(&mut from, bytes, true, None) }?;
+            let copied = unsafe { SgBuilder::copy(&mut from, bytes, true, None) }?;
             let mut entry = copied.first();
             for _ in 0..copied.head().used {
                 // SAFETY: `copied` has `used` entries.

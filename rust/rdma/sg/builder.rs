@@ -146,24 +146,28 @@ impl SgBuilder {
         })
     }
 
-    /// Adds the next `bytes` bytes of a mapped list, and moves `from` behind them. May sleep.
+    /// Copies the next `bytes` bytes of a mapped list, and moves `from` behind them. With `virt` the
+    /// copy is short-lived. May sleep.
     ///
     /// # Errors
     ///
-    /// - [`EINVAL`] if fewer bytes are left, or an empty entry is among them.
+    /// - [`EINVAL`] if `bytes` is 0 or more than are left, or an empty entry is among them.
     /// - [`ENOMEM`] without memory for an entry.
     ///
     /// # Safety
     ///
     /// `from` must be a place in a valid list.
     pub(super) unsafe fn copy(
-        &mut self,
         from: &mut rdma_bindings::rdma_helper_sg_source,
         bytes: u64,
-    ) -> Result {
+        virt: bool,
+        spare: Option<&SpareTable>,
+    ) -> Result<Table> {
+        let mut this = Self::begin(0, virt, usize::try_from(from.left)?, spare)?;
         // SAFETY: `cursor` belongs to `table`, which is valid. `from` is a place in a valid list by
         // the function's contract.
-        to_result(unsafe { rdma_bindings::rdma_helper_sg_copy(&mut self.cursor, from, bytes) })
+        to_result(unsafe { rdma_bindings::rdma_helper_sg_copy(&mut this.cursor, from, bytes) })?;
+        this.done()
     }
 
     /// Ends the list. Returns its table, which has `used` entries, not 0, the last of them marked.
