@@ -51,7 +51,6 @@ use self::{
     id::{
         without_io,
         Id,
-        Lock,
         Locked,
         Target, //
     },

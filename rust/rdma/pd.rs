@@ -36,8 +36,8 @@ pub struct Pd {
     /// The key for memory that is mapped for the device, for local access only.
     pub(crate) local_key: u32,
     ours: Ours,
-    /// The device tells when a queue pair in error takes no more shared receives.
-    last_wqe: Atomic<bool>,
+    /// True if the device reports when a queue pair in error takes no more shared receives.
+    pub(crate) last_wqe: Atomic<bool>,
 }
 
 // SAFETY: A protection domain is not tied to a task.
@@ -87,16 +87,6 @@ impl Pd {
     pub fn id(&self) -> u32 {
         // SAFETY: The domain is there, and has had its number since it was allocated.
         unsafe { (*self.as_raw()).res.id }
-    }
-
-    /// Returns whether the device tells when a queue pair in error takes no more shared receives. Any context.
-    pub(crate) fn reports_last_wqe(&self) -> bool {
-        self.last_wqe.load(Relaxed)
-    }
-
-    /// Notes that the device has not told that. Any context.
-    pub(crate) fn no_last_wqe(&self) {
-        self.last_wqe.store(false, Relaxed);
     }
 
     /// Returns the number of other users' objects on the domain. Does not sleep.

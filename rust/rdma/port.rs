@@ -64,13 +64,6 @@ impl<'a> Port<'a> {
         known == 0 && state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
     }
 
-    /// Returns how many of the first entries of a RoCE port's GID table are default GIDs. Does not
-    /// sleep.
-    pub(crate) fn default_gids(self) -> u32 {
-        // SAFETY: The device is there, and has the port by the type invariant.
-        unsafe { rdma_bindings::rdma_helper_default_gids(self.device.as_raw(), self.number) }
-    }
-
     /// Checks whether packets of an InfiniBand port need a GID. Does not sleep.
     pub fn needs_gid(self) -> bool {
         // SAFETY: `device` is a reference, and has the port by the type invariant.
@@ -204,8 +197,12 @@ impl Gid {
 
     /// Checks whether the entry is in the range of the default GIDs.
     pub fn is_default(&self, port: Port<'_>) -> bool {
+        // SAFETY: The device of `port` is a valid reference, and has the port by the type invariant.
+        let defaults = unsafe {
+            rdma_bindings::rdma_helper_default_gids(port.device().as_raw(), port.number())
+        };
         port.protocol() == Protocol::RoCE
-            && u32::try_from(self.index()).is_ok_and(|index| index < port.default_gids())
+            && u32::try_from(self.index()).is_ok_and(|index| index < defaults)
     }
 
     /// Makes this both ends of a global route. `address` must not be used after `self` is gone.

@@ -6,39 +6,34 @@
 //! [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h),
 //! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
-//! The crate covers what a kernel user needs to make memory reachable for a remote peer: finding
-//! devices, protection domains, fast memory regions, DMA mapping, queue pairs and their requests,
-//! and requests that register and invalidate regions.
+//! The crate makes memory reachable for a remote peer: it finds devices, maps memory, registers and
+//! invalidates fast memory regions, and connects queue pairs.
 //!
-//! - [`client`] tells of devices that come and go; a [`Device`] held as an `ARef<Device>` stays
-//!   until it is let go of, because its unregistration waits.
-//! - [`Pd`] is a protection domain. It outlives whatever was made in it, also by others.
-//! - [`sg`] builds, maps and borrows scatterlists.
-//! - [`mr`] has a fast memory region in each of its states: [`FastMr`] (unreachable),
-//!   [`PreparedMr`] (mapped, still unreachable), [`ValidMr`] (reachable). Each step consumes the
-//!   one before it.
-//! - [`Cq`] and [`Qp`] are a completion queue and a reliable queue pair, connected step by step.
-//!   [`wr`] has what is posted there, with the owners of the memory that it refers to ([`in_flight`]),
-//!   and [`request`] requests that nobody waits for.
-//! - [`cm`] connects queue pairs with others' by internet addresses.
-//! - [`LocalQp`] takes a region from prepared to valid and back.
+//! - A [`Client`](client::Client) learns of new and removed devices. The removal of a [`Device`]
+//!   waits for each `ARef<Device>`.
+//! - A [`Pd`] outlives all objects on it, also those of other users.
+//! - A fast memory region has a type for each state: [`FastMr`] (without memory), [`PreparedMr`]
+//!   (mapped, unreachable), [`ValidMr`] (reachable). Each step consumes the previous one.
+//!   [`LocalQp`] takes a region from prepared to valid and back.
+//! - A [`Qp`] is connected step by step, or to the queue pair of a peer by [`cm`]. Its requests
+//!   ([`wr`]) own the memory that they refer to ([`in_flight`]). Nobody waits for a [`request`].
 //!
-//! # What is memory safe here, and why
+//! # Memory safety
 //!
-//! A device writes to memory behind the compiler's back, so three promises hold all this up:
+//! A device writes to memory behind the compiler's back. Three rules make that safe:
 //!
-//! - Memory enters as a [`Run`](sg::Run) or by an `unsafe` constructor: whoever makes one vouches that the
-//!   memory stays until the region is closed.
-//! - A mapping is owned by the region that uses it, and comes back only once the device can't
-//!   use the region any more. If that can't be established, the mapping is leaked.
-//! - No key covers more than what was asked for: there is no all-memory key in this crate.
+//! - Memory enters as a [`Run`](sg::Run) or through an `unsafe` constructor. The caller vouches that
+//!   the memory stays until the region is closed.
+//! - The region that uses a mapping owns it. The mapping is undone once the device cannot use the
+//!   region any more. If that cannot be established, the mapping is leaked.
+//! - No key covers more than the requested memory: this crate has no key to all memory.
 //!
 //! # Context
 //!
-//! All functions are for process context, unless they say "any context", and those that may sleep
-//! say so. The completion callback of requests runs in softirq context, or in a task that looks for
-//! completions; it takes no lock but that of the completion it signals, and calls what was given
-//! with a [`Request`](request::Request).
+//! Functions are for process context, unless they say "any context". Functions that may sleep say
+//! so. The completion callback of requests runs in softirq context, or in a task that polls for
+//! completions. It takes only the lock of the completion that it signals, and calls the handler of
+//! the [`Request`](request::Request).
 
 pub mod access;
 pub mod client;

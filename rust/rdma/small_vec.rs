@@ -201,24 +201,6 @@ impl<T> IntoIterator for SmallVec<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a SmallVec<T> {
-    type Item = &'a T;
-    type IntoIter = core::slice::Iter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-impl<'a, T> IntoIterator for &'a mut SmallVec<T> {
-    type Item = &'a mut T;
-    type IntoIter = core::slice::IterMut<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
-    }
-}
-
 #[kernel::macros::kunit_tests(rdma_few)]
 mod tests {
     use super::*;
@@ -231,12 +213,8 @@ mod tests {
                 assert_eq!(few.push_within_capacity(i), Ok(()));
             }
             assert_eq!(few.len(), count);
-            for item in &mut few {
-                *item += 1;
-            }
-            assert!((&few).into_iter().eq(&few[..]));
-            for item in &mut few {
-                *item *= 2;
+            for item in few.iter_mut() {
+                *item = 2 * (*item + 1);
             }
             let few = few.try_map(GFP_KERNEL, |index, item| {
                 assert_eq!(item, 2 * (index + 1));

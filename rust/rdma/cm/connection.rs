@@ -401,7 +401,7 @@ impl ConnState {
         let this = unsafe { &*container_of!(timer, Self, timer) };
         // SAFETY: `id` is valid by the type invariant: the timer was set by `begin()`, and
         // `close()` waits for this function.
-        let lock = unsafe { Lock::take(this.id.load(Relaxed)) };
+        let lock = unsafe { Locked::lock(this.id.load(Relaxed)) };
         this.timed_out(&lock);
     }
 }

@@ -12,7 +12,6 @@
 //! would free memory may wait for a handler, so allocations in the handler must not wait for I/O.
 
 use super::*;
-use core::ops::Deref;
 
 /// A receiver of the events of an identifier.
 pub(super) trait Target: Send + Sync + 'static {
@@ -86,7 +85,7 @@ impl<T: Target> Id<T> {
     ) -> (Id<U>, R) {
         let id = self.id;
         // SAFETY: `id` is valid by the type invariant. `new`, which destroys it, outlives the lock.
-        let lock = unsafe { Lock::take(id.as_ptr()) };
+        let lock = unsafe { Locked::lock(id.as_ptr()) };
         // INVARIANT: `lead()` sets the context and the handler of `id`.
         let new = Id { id, target: to };
         new.lead(&lock);
@@ -121,9 +120,9 @@ impl<T: Target> Id<T> {
 
     /// Locks the identifier: no handler runs until the lock is dropped. Sleeps. Must not be called
     /// in a handler.
-    pub(super) fn lock(&self) -> Lock<'_> {
+    pub(super) fn lock(&self) -> Locked<'_> {
         // SAFETY: `id` is valid by the type invariant, and `self` outlives the lock.
-        unsafe { Lock::take(self.id.as_ptr()) }
+        unsafe { Locked::lock(self.id.as_ptr()) }
     }
 
     /// Returns the raw pointer, which is valid as long as `self`.
@@ -219,28 +218,46 @@ unsafe extern "C" fn callback<T: Target>(
     }
 }
 
-/// An identifier whose lock this task holds for `'a`.
+/// An identifier whose lock this task holds for `'a`. Dropping it releases a lock that it took.
 ///
 /// # Invariants
 ///
 /// `id` is valid, and this task holds its lock.
 pub(super) struct Locked<'a> {
     id: NonNull<b::rdma_cm_id>,
+    /// True if this took the lock, false if the connection manager did.
+    is_own: bool,
     // Only this task may unlock.
     _held: PhantomData<(&'a (), *mut ())>,
 }
 
 impl Locked<'_> {
-    /// Wraps a raw pointer.
+    /// Locks an identifier. Sleeps. Must not be called in a handler of the identifier.
     ///
     /// # Safety
     ///
-    /// For `'a`, `id` must be valid, and this task must hold its lock.
+    /// `id` must be valid for `'_`.
+    pub(super) unsafe fn lock(id: *mut b::rdma_cm_id) -> Self {
+        // SAFETY: `id` is valid by the function's contract.
+        unsafe { b::rdma_lock_handler(id) };
+        // SAFETY: `id` is valid for `'_` by the function's contract. This task has just locked it,
+        // and unlocks it when the returned value is dropped.
+        let mut this = unsafe { Self::new(id) };
+        this.is_own = true;
+        this
+    }
+
+    /// Wraps an identifier that the connection manager has locked.
+    ///
+    /// # Safety
+    ///
+    /// For `'_`, `id` must be valid, and this task must hold its lock.
     pub(super) unsafe fn new(id: *mut b::rdma_cm_id) -> Self {
         // INVARIANT: `id` is valid and locked by the function's contract.
         Self {
             // SAFETY: `id` is a valid pointer, so it is not null.
             id: unsafe { NonNull::new_unchecked(id) },
+            is_own: false,
             _held: PhantomData,
         }
     }
@@ -332,36 +349,12 @@ impl Locked<'_> {
     }
 }
 
-/// The lock of an identifier. Dropping it unlocks.
-pub(super) struct Lock<'a>(Locked<'a>);
-
-impl Lock<'_> {
-    /// Locks an identifier. Sleeps. Must not be called in a handler of the identifier.
-    ///
-    /// # Safety
-    ///
-    /// `id` must be valid for `'_`.
-    pub(super) unsafe fn take(id: *mut b::rdma_cm_id) -> Self {
-        // SAFETY: `id` is valid by the function's contract.
-        unsafe { b::rdma_lock_handler(id) };
-        // SAFETY: `id` is valid for `'_` by the function's contract. This task has just locked it,
-        // and unlocks it when `Self` is dropped.
-        Self(unsafe { Locked::new(id) })
-    }
-}
-
-impl<'a> Deref for Lock<'a> {
-    type Target = Locked<'a>;
-
-    fn deref(&self) -> &Locked<'a> {
-        &self.0
-    }
-}
-
-impl Drop for Lock<'_> {
+impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // SAFETY: `self.0` is valid and locked by the type invariant of `Locked`.
-        unsafe { b::rdma_unlock_handler(self.0.as_raw()) };
+        if self.is_own {
+            // SAFETY: `id` is valid and locked by the type invariant.
+            unsafe { b::rdma_unlock_handler(self.as_raw()) };
+        }
     }
 }
 

@@ -156,7 +156,7 @@ impl<S> Qp<S> {
     ///
     /// The queue pair must have been connected, and be in error.
     pub(crate) fn await_last_shared(&self, limit: u32) {
-        if !self.shares_receives() || !self.pd().reports_last_wqe() {
+        if !self.shares_receives() || !self.pd().last_wqe.load(Relaxed) {
             return;
         }
         // SAFETY: The queue pair is there as long as `self`.
@@ -164,7 +164,7 @@ impl<S> Qp<S> {
         if !told {
             pr_debug!("queue pair {}: no last receive\n", self.number());
             // One that is in error and silent for that long stays silent the next time.
-            self.pd().no_last_wqe();
+            self.pd().last_wqe.store(false, Relaxed);
         }
     }
 }
