@@ -178,7 +178,7 @@ pub(super) struct ConnState {
     limit: u32,
     stall: StallTimer,
     events: Arc<dyn Events>,
-    step: Atomic<u32>,
+    step: Atomic<Step>,
     /// The connection ends when the timer expires, or when it is established.
     closing: Atomic<bool>,
     id: Atomic<*mut b::rdma_cm_id>,
@@ -207,8 +207,7 @@ impl ConnState {
                 limit: proposal.limit,
                 stall: StallTimer::new(proposal.stall),
                 events,
-                // CAST: The enum is `repr(u32)`.
-                step: Atomic::new(step as u32),
+                step: Atomic::new(step),
                 closing: Atomic::new(false),
                 id: Atomic::new(null_mut()),
                 // SAFETY: `expired` requires a pointer to the `timer` of a valid `ConnState`, and
@@ -223,7 +222,7 @@ impl ConnState {
 
     /// Returns the current state.
     pub(super) fn step(&self) -> Step {
-        Step::from_raw(self.step.load(Relaxed))
+        self.step.load(Relaxed)
     }
 
     /// Starts the time limit, and has the queue pair's events reported to `id`.
@@ -280,8 +279,7 @@ impl ConnState {
     }
 
     fn set_step(&self, _id: &Locked<'_>, step: Step) {
-        // CAST: The enum is `repr(u32)`.
-        self.step.store(step as u32, Relaxed);
+        self.step.store(step, Relaxed);
     }
 
     fn end(&self, id: &Locked<'_>, event: Event<'_>) {

@@ -12,6 +12,7 @@
 //! would free memory may wait for a handler, so allocations in the handler must not wait for I/O.
 
 use super::*;
+use kernel::sync::atomic::AtomicType;
 
 /// A receiver of the events of an identifier.
 pub(super) trait Target: Send + Sync + 'static {
@@ -458,7 +459,7 @@ pub struct Rejected<'a> {
 
 /// The states of a connection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(i32)]
 pub enum Step {
     /// Resolves the peer's address, and the device that leads there.
     Address,
@@ -472,17 +473,9 @@ pub enum Step {
     Ended,
 }
 
-impl Step {
-    /// Returns the step with this number.
-    pub(super) const fn from_raw(step: u32) -> Self {
-        match step {
-            0 => Self::Address,
-            1 => Self::Route,
-            2 => Self::Request,
-            3 => Self::Established,
-            _ => Self::Ended,
-        }
-    }
+// SAFETY: The enum has the size and alignment of `i32`, and each of its values is one of `i32`.
+unsafe impl AtomicType for Step {
+    type Repr = i32;
 }
 
 /// Reason of a rejection by the peer's consumer.
