@@ -2,7 +2,6 @@
 
 //! The device's pages that a region of a mapped list is made of.
 
-use super::memory::DmaList;
 use crate::prelude::*;
 
 /// How a list is cut into pages of a device.
@@ -19,35 +18,11 @@ pub struct Layout {
 
 impl Layout {
     /// The largest pages for a region that is used once. 2 MiB: larger ones have not been tried with any driver.
-    const MAX: u64 = 2 << 20;
+    pub(super) const MAX: u64 = 2 << 20;
 
     /// Page size of a region of [large pages](crate::mr::Kind::LargePages). Some drivers keep state
     /// for each page of a region, as rxe does, for the lifetime of the region.
     pub const LARGE: u32 = 64 << 10;
-
-    /// Returns the largest pages that the list permits, if they are larger than the machine's and
-    /// useful. Any context.
-    ///
-    /// A device takes the offset in its first page from the low bits of a region's address, which a peer sees. So
-    /// the memory has to start in the first of the machine's pages of that page: then the peer sees the
-    /// offset in a page of the machine and nothing more.
-    #[inline]
-    pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
-        Self::of(device, list, 0, Self::MAX)
-    }
-
-    /// Returns the layout for a region of large pages, which have one size. Any context.
-    #[inline]
-    pub fn large<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
-        Self::of(device, list, Self::LARGE.into(), Self::LARGE.into())
-    }
-
-    #[inline]
-    fn of<L: DmaList>(device: &Device, list: &L, least: u64, most: u64) -> Option<Self> {
-        let base = device.page_size()?;
-        list.boundaries(base)
-            .layout(device.page_sizes(), base, least, most)
-    }
 
     /// Returns the size of a page in bytes.
     pub(crate) fn page_size(&self) -> u32 {

@@ -7,7 +7,10 @@ use super::{
         Run,
         SgBuilder, //
     },
-    layout::SegmentBoundaries,
+    layout::{
+        Layout,
+        SegmentBoundaries, //
+    },
     table::Table, //
 };
 use crate::{
@@ -57,6 +60,32 @@ pub unsafe trait DmaList: Sized {
     /// Gives up the list for the mapping, if this crate made one.
     fn into_mapping(self) -> Mapping {
         Mapping(None)
+    }
+}
+
+impl Layout {
+    /// Returns the largest pages that the list permits, if they are larger than the machine's and
+    /// useful. Any context.
+    ///
+    /// A device takes the offset in its first page from the low bits of a region's address, which a peer sees. So
+    /// the memory has to start in the first of the machine's pages of that page: then the peer sees the
+    /// offset in a page of the machine and nothing more.
+    #[inline]
+    pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
+        Self::of(device, list, 0, Self::MAX)
+    }
+
+    /// Returns the layout for a region of large pages, which have one size. Any context.
+    #[inline]
+    pub fn large<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
+        Self::of(device, list, Self::LARGE.into(), Self::LARGE.into())
+    }
+
+    #[inline]
+    fn of<L: DmaList>(device: &Device, list: &L, least: u64, most: u64) -> Option<Self> {
+        let base = device.page_size()?;
+        list.boundaries(base)
+            .layout(device.page_sizes(), base, least, most)
     }
 }
 
