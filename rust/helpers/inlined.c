@@ -20,5 +20,5 @@ static_assert(sizeof(__stringify(__percpu_seg_override)) == 1);
 
 #include "lock.c"
 #include "noio.c"
-#include "rdma_one.c"
+#include "rdma_reg_mr.c"
 #include "users.c"

@@ -7,14 +7,14 @@
 //! A region is always in one of three states, each a type of its own:
 //!
 //! ```text
-//!             map()              LocalQp::register_all()
+//!             map()              RegQp::register_all()
 //!   FastMr ----------> PreparedMr -----------------------> ValidMr
-//!     ^                    |                                |   ^ LocalQp::refresh_all()
+//!     ^                    |                                |   ^ RegQp::refresh_all()
 //!     +----- unmap() ------+                                +---+
-//!     +--------------- LocalQp::revoke_all() ---------------+
+//!     +--------------- RegQp::revoke_all() ---------------+
 //! ```
 //!
-//! A region can also be registered without a [`LocalQp`](crate::LocalQp): by a request on a queue
+//! A region can also be registered without a [`RegQp`](crate::RegQp): by a request on a queue
 //! pair of its consumer, to which it is [lent](crate::endpoint_mr) meanwhile.
 //!
 //! Peers can reach only a [`ValidMr`]. It owns the mapping of its memory, and gives that back only
@@ -128,7 +128,7 @@ pub struct RegisterError<L> {
     /// Why.
     pub error: WrError,
     /// Their lists in the same order, to be tried again with other regions, after the queue pair
-    /// has been replaced if it is [broken](crate::LocalQp::is_broken).
+    /// has been replaced if it is [broken](crate::RegQp::is_broken).
     ///
     /// [`ENOMEM`] if there was no memory for the answer; [`EIO`] if not even deregistering was
     /// possible, so that a list has been leaked: its memory must never be freed.
@@ -160,7 +160,7 @@ pub enum RefreshError {
 
 /// A region that is valid at the device: who knows its key reaches its memory.
 ///
-/// To be closed by [`LocalQp::revoke_all`](crate::LocalQp::revoke_all) or
+/// To be closed by [`RegQp::revoke_all`](crate::RegQp::revoke_all) or
 /// [`ValidMr::deregister`], which may sleep and can fail. Dropping it deregisters it as well, for
 /// error paths; leaking it leaves the memory reachable, so the mapping is leaked with it.
 ///

@@ -14,7 +14,7 @@
 //! - A [`Pd`] outlives all objects on it, also those of other users.
 //! - A fast memory region has a type for each state: [`FastMr`] (without memory), [`PreparedMr`]
 //!   (mapped, unreachable), [`ValidMr`] (reachable). Each step consumes the previous one.
-//!   [`LocalQp`] takes a region from prepared to valid and back.
+//!   [`RegQp`] takes a region from prepared to valid and back.
 //! - A [`Qp`] is connected step by step, or to the queue pair of a peer by [`cm`]. Its requests
 //!   ([`wr`]) own the memory that they refer to ([`in_flight`]). Nobody waits for a [`request`].
 //!
@@ -47,7 +47,6 @@ pub mod endpoint_mr;
 mod errno;
 pub mod gather;
 pub mod in_flight;
-pub mod local_qp;
 pub mod mr;
 mod outstanding;
 pub mod pd;
@@ -55,6 +54,7 @@ pub mod port;
 mod prelude;
 pub mod qp;
 pub mod read_sink;
+pub mod reg_qp;
 pub mod replays;
 pub mod request;
 pub mod sg;
@@ -79,7 +79,6 @@ pub use crate::{
         Buffer,
         Gather, //
     },
-    local_qp::LocalQp,
     mr::{
         FastMr,
         PreparedMr,
@@ -93,6 +92,7 @@ pub use crate::{
     },
     qp::Qp,
     read_sink::Sink,
+    reg_qp::RegQp,
     small_vec::SmallVec,
     wc::WrError, //
 };

@@ -5,8 +5,8 @@
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
 use crate::{
-    link,
     prelude::*, //
+    removal,
 };
 use kernel::task::Pid;
 use rdma::{
@@ -206,7 +206,7 @@ impl Client for Watcher {
         {
             // Before the domains: nothing begins any more.
             guests.iter().for_each(|guest| guest.leave());
-            link::remove(&domains, |call_back| data.call_back(call_back));
+            removal::remove(&domains, |call_back| data.call_back(call_back));
         }
         DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
         pr_info!("{}: gone\n", device.name());

@@ -59,19 +59,19 @@ impl Domain {
         children: &Arc<ChildList>,
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
-        let present = device.get().ok_or(refused::gone())?;
-        let work = work::queues().ok_or(refused::gone())?;
+        let present = device.get().ok_or(driver_errors::gone())?;
+        let work = work::queues().ok_or(driver_errors::gone())?;
         if !mode.by_endpoint() && !present.connects_freely() {
             let why = c"over iWARP regions are bound to endpoints (KFI_MR_ENDPOINT)";
             return Err(Refusal::new(Errno::ENODATA, why));
         }
-        let mut msg_limits = ep::limits(&present).map_err(refused::no_domain)?;
+        let mut msg_limits = ep::limits(&present).map_err(driver_errors::no_domain)?;
         if caps & ATOMIC == 0 {
             msg_limits.atomics = Atomics::default();
         }
         let atomics = msg_limits.atomics.any();
         let link = Link::new(&present, work, mode, atomics, children.clone());
-        let link = link.map_err(refused::no_domain)?;
+        let link = link.map_err(driver_errors::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {
             msg_limits,
@@ -82,7 +82,7 @@ impl Domain {
         domain
             .device
             .add(domain.link.clone())
-            .map_err(refused::no_domain)?;
+            .map_err(driver_errors::no_domain)?;
         Ok(domain)
     }
 
@@ -130,9 +130,9 @@ impl provider::DomainOps for Domain {
 
     fn reserve(&self, count: usize, pages: usize) -> Result<(), Refusal> {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
-        let inside = self.link.gate.enter().ok_or(refused::gone())?;
+        let inside = self.link.gate.enter().ok_or(driver_errors::gone())?;
         let pool = &inside.get().pool;
-        pool.reserve(count, pages).map_err(refused::no_region)
+        pool.reserve(count, pages).map_err(driver_errors::no_region)
     }
 
     fn use_reserve(&self, begins: bool) {
@@ -183,12 +183,12 @@ impl provider::DomainOps for Domain {
 
 impl Dma for Domain {
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
-        let inside = self.link.gate.enter().ok_or(refused::gone())?;
+        let inside = self.link.gate.enter().ok_or(driver_errors::gone())?;
         let device = inside.get().pd.device();
         // SAFETY: `list` has `entries()` entries by the invariant of `RawSgl`; by the contract of
         // `struct kfi_dma_ops` the consumer unmaps it before it or its memory goes.
         unsafe { dma::map_sg(device, list.as_ptr(), entries(&list), direction) }
-            .map_err(refused::not_mapped)
+            .map_err(driver_errors::not_mapped)
     }
 
     fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {

@@ -66,15 +66,16 @@ impl Ep {
     /// Makes an endpoint in a domain. May sleep.
     pub(crate) fn new(link: &Link, asked: MsgEpRequest) -> Result<Self, Refusal> {
         // From here on the device's removal waits until this is done; then it ends the endpoint.
-        let inside = link.gate.enter().ok_or(refused::gone())?;
-        let work = work::queues().ok_or(refused::gone())?;
+        let inside = link.gate.enter().ok_or(driver_errors::gone())?;
+        let work = work::queues().ok_or(driver_errors::gone())?;
         let (resources, pd) = (inside.get(), &inside.get().pd);
         let by_peer = match resources.lends {
             true => ByPeer::watch(pd.device(), &resources.sharing),
             false => None,
         };
         resources.sharing.add_qp();
-        let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
+        let sinks =
+            Sinks::new(pd, asked.tx_size, &work.connections).map_err(driver_errors::no_region)?;
         // Without the registration queue, nothing was tried.
         let refuses = resources.queue.is_some() && !resources.invalidates;
         let resources = QpResources {
@@ -87,7 +88,7 @@ impl Ep {
         };
         if !asked.shares {
             let created = resources.create_qp(asked.rx_size, None, |_| Ok(()));
-            created.map_err(refused::no_endpoint)?;
+            created.map_err(driver_errors::no_endpoint)?;
         }
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.
@@ -99,7 +100,7 @@ impl Ep {
             return Err(Refusal::new(Errno::EINVAL, why));
         }
         let gate =
-            KBox::pin_init(Gate::new(resources), GFP_KERNEL).map_err(refused::no_endpoint)?;
+            KBox::pin_init(Gate::new(resources), GFP_KERNEL).map_err(driver_errors::no_endpoint)?;
         let conn = Conn::new(
             asked.tx_size,
             asked.source,
@@ -125,7 +126,7 @@ impl Inner {
         &self,
         f: impl FnOnce(&QpResources) -> Result<R, Refusal>,
     ) -> Result<R, Refusal> {
-        let inside = self.gate.enter().ok_or(refused::gone())?;
+        let inside = self.gate.enter().ok_or(driver_errors::gone())?;
         f(inside.get())
     }
 
@@ -153,7 +154,10 @@ impl Inner {
 
 /// Returns the connection request, if it is one of this provider.
 fn own(mut request: ConnRequest) -> Result<rdma::cm::Incoming, Refusal> {
-    request.own::<Request>()?.take().ok_or(refused::gone())
+    request
+        .own::<Request>()?
+        .take()
+        .ok_or(driver_errors::gone())
 }
 
 impl MsgEpOps for Ep {
@@ -167,7 +171,7 @@ impl MsgEpOps for Ep {
                 sharers.add(at, inner.conn.clone())?;
                 Ok(ScopeGuard::new_with_data(at, |at| sharers.remove(at)))
             });
-            let at = joined.map_err(refused::no_endpoint)?.dismiss();
+            let at = joined.map_err(driver_errors::no_endpoint)?.dismiss();
             inner.sharers.populate((at, sharers.clone()));
             Ok(())
         })
@@ -204,12 +208,12 @@ impl MsgEpOps for Ep {
 
     fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         let Some(inside) = self.0.gate.enter() else {
-            return Err(post.refuse(refused::not_connected()));
+            return Err(post.refuse(driver_errors::not_connected()));
         };
         let resources = inside.get();
         match resources.endpoint.as_ref() {
             Some(endpoint) => resources.post(endpoint, post, &self.0.conn),
-            None => Err(post.refuse(refused::not_connected())),
+            None => Err(post.refuse(driver_errors::not_connected())),
         }
     }
 

@@ -7,8 +7,8 @@
 use crate::{
     device,
     domain::Domain,
-    link::PdHolder,
     prelude::*,
+    removal::PdHolder,
     removal_callbacks::OnRemoval, //
 };
 use kfabric::{

@@ -62,7 +62,7 @@ fn map_several(
     if let Some(mut list) = mapped(resources, request)? {
         for spec in specs {
             let list = list.copy(spec.piece.bytes, None);
-            lists.push_reserved(list.map_err(refused::not_mapped)?);
+            lists.push_reserved(list.map_err(driver_errors::not_mapped)?);
         }
     } else {
         let mut memory = memory(resources, request);
@@ -82,7 +82,9 @@ pub(crate) fn map_no_run(
     piece: &Piece,
 ) -> Result<Memory, Refusal> {
     let map = |spare: Option<&SpareTable>| match mapped(resources, request)? {
-        Some(mut list) => list.copy(piece.bytes, spare).map_err(refused::not_mapped),
+        Some(mut list) => list
+            .copy(piece.bytes, spare)
+            .map_err(driver_errors::not_mapped),
         None => {
             let mut memory = memory(resources, request);
             of_memory(resources, request, piece, spare, &mut memory)
@@ -158,7 +160,7 @@ fn of_memory(
     // Each segment may be an entry, but there are no more than pages.
     let pages = usize::try_from(piece.pages).unwrap_or(usize::MAX);
     let expected = request.shape().segments().min(pages);
-    let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
+    let mut list = SgBuilder::new(device, expected, spare).map_err(driver_errors::not_mapped)?;
     let mut left = piece.bytes;
     while left > 0 {
         match fill(&mut list, memory, left)? {
@@ -167,7 +169,7 @@ fn of_memory(
         }
     }
     list.map(device, request.access().direction())
-        .map_err(refused::not_mapped)
+        .map_err(driver_errors::not_mapped)
 }
 
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
@@ -189,7 +191,7 @@ fn borrow<'a>(
     // SAFETY: The core's list has that many entries, valid for the call. By the contract of
     // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
     unsafe { BorrowedSg::from_raw(device, list.as_ptr(), list.count()) }
-        .map_err(refused::not_mapped)
+        .map_err(driver_errors::not_mapped)
 }
 
 /// Converts runs of a consumer's memory for a region.
@@ -226,6 +228,6 @@ fn fill(list: &mut SgBuilder, memory: &mut Extents<'_>, max_bytes: u64) -> Resul
     // SAFETY: `next_entries` has written `filled` entries of registrable memory, not empty and not
     // longer than `max_len`. By the contract of kfi_mr(3) the consumer keeps the memory until the
     // region is closed.
-    unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
+    unsafe { list.fill(fill) }.map_err(driver_errors::not_mapped)?;
     filled
 }

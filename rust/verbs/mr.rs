@@ -42,7 +42,9 @@ type Inside<'a> = GateGuard<'a, Pin<KBox<Resources>>, PerCpu>;
 fn enter<'a>(link: &'a Link, request: &MrRequest<'_>) -> Result<Inside<'a>, Refusal> {
     match link.gate.enter() {
         Some(inside) => Ok(inside),
-        None => Err(lists::check_memory(request).map_or_else(|bad| bad, |()| refused::gone())),
+        None => {
+            Err(lists::check_memory(request).map_or_else(|bad| bad, |()| driver_errors::gone()))
+        }
     }
 }
 
@@ -83,7 +85,7 @@ impl Mr {
     fn region(&mut self) -> Result<&mut Region, Refusal> {
         match self.region.is_open() {
             true => Ok(&mut self.region),
-            false => Err(refused::gone()),
+            false => Err(driver_errors::gone()),
         }
     }
 }
@@ -91,14 +93,14 @@ impl Mr {
 impl provider::MrOps for Mr {
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
         let link = self.link.clone();
-        let inside = link.gate.enter().ok_or(refused::gone())?;
+        let inside = link.gate.enter().ok_or(driver_errors::gone())?;
         self.region()?.enable(inside.get(), bindings)
     }
 
     fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
         match self.region.is_open() {
             true => self.region.pieces(),
-            false => Err(refused::gone()),
+            false => Err(driver_errors::gone()),
         }
     }
 
@@ -207,7 +209,7 @@ impl provider::MrBatch for MrBatch<'_> {
 pub(crate) fn enable_many(link: &Link, mrs: &mut [BatchEntry<'_, Keys>]) {
     let Some(inside) = link.gate.enter() else {
         mrs.iter_mut()
-            .for_each(|one| *one.done = Some(Err(refused::gone())));
+            .for_each(|one| *one.done = Some(Err(driver_errors::gone())));
         return;
     };
     let resources = inside.get();

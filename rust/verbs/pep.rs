@@ -47,7 +47,9 @@ impl<T: Send + Unpin + 'static> Held<T> {
             inner <- new_mutex!(Some(inner)),
         });
         let held = Arc::pin_init(held, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-        device.admit(held.clone()).map_err(|_| refused::gone())?;
+        device
+            .admit(held.clone())
+            .map_err(|_| driver_errors::gone())?;
         Ok(held)
     }
 
@@ -95,9 +97,10 @@ impl provider::cm::PepOps for Pep {
         backlog: u32,
         incoming: Arc<provider::cm::ConnRequests>,
     ) -> Result<SocketAddr, Refusal> {
-        let present = self.device.get().ok_or(refused::gone())?;
+        let present = self.device.get().ok_or(driver_errors::gone())?;
         let door = Arc::new(Door(incoming), GFP_KERNEL)?;
-        let listener = Listener::new(address, backlog, door).map_err(refused::not_listening)?;
+        let listener =
+            Listener::new(address, backlog, door).map_err(driver_errors::not_listening)?;
         if listener
             .device()
             .is_some_and(|device| !device.is_same(&present))
@@ -128,7 +131,7 @@ impl provider::cm::PepOps for Pep {
                     _ => Ok(()),
                 }
             }
-            None => Err(refused::gone()),
+            None => Err(driver_errors::gone()),
         }
     }
 }

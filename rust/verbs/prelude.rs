@@ -3,8 +3,8 @@
 //! The items that most files of the provider import, and the prelude of the core.
 
 pub(crate) use crate::{
-    link::Link,
-    refused,
+    driver_errors,
+    removal::Link,
     resources::Resources,
     rxe, //
 };
@@ -60,9 +60,9 @@ pub(crate) use rdma::{
     AccessFlags,
     FastMr,
     Limits,
-    LocalQp,
     Pd,
     PreparedMr,
+    RegQp,
     SmallVec,
     ValidMr,
     WrError, //

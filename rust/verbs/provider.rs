@@ -53,7 +53,7 @@ impl provider::FabricOps for Fabric {
         request: &DomainRequest<'_>,
     ) -> Result<KBox<dyn provider::DomainOps>, Refusal> {
         if let Some(name) = request.name {
-            let present = self.device.get().ok_or(refused::gone())?;
+            let present = self.device.get().ok_or(driver_errors::gone())?;
             if present.name().as_c_str() != name {
                 return Err(no_device());
             }
@@ -70,8 +70,8 @@ impl provider::FabricOps for Fabric {
     }
 
     fn open_pep(&self) -> Result<(KBox<dyn provider::cm::PepOps>, MsgLimits), Refusal> {
-        let present = self.device.get().ok_or(refused::gone())?;
-        let limits = ep::limits(&present).map_err(refused::no_endpoint)?;
+        let present = self.device.get().ok_or(driver_errors::gone())?;
+        let limits = ep::limits(&present).map_err(driver_errors::no_endpoint)?;
         Ok((
             KBox::new(Pep::new(self.device.clone()), GFP_KERNEL)?,
             limits,
@@ -79,6 +79,6 @@ impl provider::FabricOps for Fabric {
     }
 
     fn words(&self, prov_errno: i32) -> Option<&'static CStr> {
-        refused::rejection(prov_errno)
+        driver_errors::rejection(prov_errno)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         Pool, //
     },
     prelude::*,
-    queue::{
+    reg_queue::{
         Following,
         Queue, //
     },
@@ -96,7 +96,7 @@ impl Resources {
     /// - `EOPNOTSUPP`: the device has no registration queue.
     /// - `ENODEV`: the device goes away.
     /// - The errors of a new queue pair.
-    pub(crate) fn queue_pair(&self) -> Result<Arc<LocalQp>> {
+    pub(crate) fn queue_pair(&self) -> Result<Arc<RegQp>> {
         match &self.queue {
             Some(queue) => queue.get(),
             None => Err(Errno::EOPNOTSUPP.into()),

@@ -14,7 +14,7 @@
 //! | [`is_refused_write`] | a refused write consumes no receive |
 //! | `Queue::can_invalidate` repeats a flushed probe; `Conn::fail_by_region` takes a flush for a failure | the requester reports the status of the request that failed |
 //! | `FastMr::map_larger` takes only new regions | `rxe_map_mr_sg()` keeps the table of a region that a responder may read |
-//! | `LocalQp::poll` gives its turn away | the requester executes local requests in `ib_post_send()`, not in a worker |
+//! | `RegQp::poll` gives its turn away | the requester executes local requests in `ib_post_send()`, not in a worker |
 
 use crate::prelude::*;
 use kernel::sync::atomic::Full;

@@ -7,9 +7,9 @@
 
 mod device;
 mod domain;
+mod driver_errors;
 mod ep;
 mod ext;
-mod link;
 mod lists;
 mod mode;
 mod mr;
@@ -19,9 +19,9 @@ mod pep;
 mod pool;
 mod prelude;
 mod provider;
-mod queue;
-mod refused;
+mod reg_queue;
 mod region;
+mod removal;
 mod removal_callbacks;
 mod resources;
 mod rights;

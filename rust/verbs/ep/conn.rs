@@ -56,7 +56,7 @@ impl Stage {
             Ok(connection) => (Self::Begun(connection), Ok(())),
             Err(error) => {
                 let why = c"the connection can't be begun";
-                let refusal = refused::driver(refused::connecting(error), why, error);
+                let refusal = driver_errors::driver(driver_errors::connecting(error), why, error);
                 (Self::Over, Err(refusal))
             }
         };
@@ -182,7 +182,7 @@ impl Conn {
         let mut stage = self.stage.lock();
         match &*stage {
             Stage::New(None) => (),
-            _ => return Err(refused::connected_before()),
+            _ => return Err(driver_errors::connected_before()),
         }
         let begun = Connection::open(endpoint, self.source, peer, &proposal(data, bounds), events);
         stage.begin(begun)
@@ -198,7 +198,7 @@ impl Conn {
         let events = Arc::new(Telling(self.clone()), GFP_KERNEL)?;
         let mut stage = self.stage.lock();
         let Stage::New(answers) = &mut *stage else {
-            return Err(refused::connected_before());
+            return Err(driver_errors::connected_before());
         };
         let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
         let request = answers.take().ok_or(none)?;
@@ -413,11 +413,11 @@ impl rdma::cm::Events for Telling {
                     REJECTED_BY_CONSUMER => answer.private_data,
                     _ => &[],
                 };
-                let number = refused::rejected(answer.reason);
+                let number = driver_errors::rejected(answer.reason);
                 failed(Errno::ECONNREFUSED, number, data)
             }
             Event::Failed { error, .. } => {
-                failed(refused::connecting(error), error.to_errno(), &[])
+                failed(driver_errors::connecting(error), error.to_errno(), &[])
             }
             Event::Stalled | Event::Disconnected | Event::DeviceRemoval => {
                 self.0.has_cause.store(true, Relaxed);

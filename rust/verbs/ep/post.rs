@@ -100,12 +100,16 @@ impl QpResources {
             Op::Write { data: Some(data) } => {
                 WorkRequest::write_with_imm(memory(false)?, to()?, immediate(data)?)
             }
-            Op::Read => WorkRequest::read(memory(true)?, to()?).map_err(refused::no_request)?,
+            Op::Read => {
+                WorkRequest::read(memory(true)?, to()?).map_err(driver_errors::no_request)?
+            }
             Op::Atomic { what, fetches } => {
                 let memory = match what {
                     AtomicOp::Write(word) => self.copied(&word.to_ne_bytes())?,
                     _ if fetches => memory(true)?,
-                    _ => Gather::discard(&self.pd, GFP_ATOMIC).map_err(refused::not_mapped)?,
+                    _ => {
+                        Gather::discard(&self.pd, GFP_ATOMIC).map_err(driver_errors::not_mapped)?
+                    }
                 };
                 atomic(memory, to()?, what)?
             }
@@ -134,7 +138,7 @@ impl QpResources {
         let mut copy = KVec::new();
         copy.extend_from_slice(bytes, GFP_ATOMIC)?;
         let copied = self.endpoint()?.copied(copy, GFP_ATOMIC);
-        copied.map_err(refused::not_mapped)
+        copied.map_err(driver_errors::not_mapped)
     }
 }
 
@@ -146,7 +150,7 @@ pub(super) fn receive(
     let LocalMemory::Lent(local) = &transfer.local else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };
-    Receive::new(map(pd, local, true)?).map_err(refused::no_request)
+    Receive::new(map(pd, local, true)?).map_err(driver_errors::no_request)
 }
 
 /// Maps the local memory of a transfer for the device of `pd`, which writes to it if `written`.
@@ -154,7 +158,7 @@ pub(super) fn receive(
 pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<Buffer>, Refusal> {
     let pieces = local.pieces();
     let memory = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC);
-    let mut memory = memory.map_err(refused::not_mapped)?;
+    let mut memory = memory.map_err(driver_errors::not_mapped)?;
     for piece in pieces {
         // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
         // mapping for the device, until the transfer completes. The ticket ends at that time. The core
@@ -169,7 +173,7 @@ pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<
                 LocalPiece::Mapped { address, len } => memory.push(pd.local_key(), address, len),
             }
         };
-        added.map_err(refused::not_mapped)?;
+        added.map_err(driver_errors::not_mapped)?;
     }
     Ok(memory)
 }
@@ -188,7 +192,7 @@ fn atomic(
         }
         AtomicOp::Write(_) => return Ok(WorkRequest::write(memory, at)),
     };
-    request.map_err(refused::no_request)
+    request.map_err(driver_errors::no_request)
 }
 
 /// Converts the data for the peer's completion queue.
@@ -226,7 +230,7 @@ pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
     let request = Request::try_new(request, then, GFP_ATOMIC);
     give(request.map_err(|then| (Errno::ENOMEM.into(), then))?).map_err(|refused| {
         let (error, then) = refused.into_then();
-        (refused::not_posted(error), then)
+        (driver_errors::not_posted(error), then)
     })
 }
 
@@ -343,7 +347,7 @@ impl QpResources {
                 let ticket = whole.state.with(|state| state.ticket.take());
                 drop(chain);
                 whole.undo();
-                let why = refused::not_posted(error);
+                let why = driver_errors::not_posted(error);
                 ticket.map_or(Ok(()), |ticket| Err(PostRefusal::new(why, ticket)))
             }
         }
@@ -372,7 +376,7 @@ impl QpResources {
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(sinks)));
         }
         let chain = endpoint.begin_chain();
-        let mut chain = chain.map_err(refused::not_posted)?;
+        let mut chain = chain.map_err(driver_errors::not_posted)?;
         transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
                 let request = self.request(transfer, transfer.remote.pieces());
@@ -411,6 +415,6 @@ impl QpResources {
         let sink = sinks.sink(&self.pd, map(&self.pd, local, true)?)?;
         let read = sink.read(chain, from, self.fences(transfer), || whole.part());
         whole.state.with(|state| state.read.add(sinks, sink));
-        read.map_err(refused::not_posted)
+        read.map_err(driver_errors::not_posted)
     }
 }

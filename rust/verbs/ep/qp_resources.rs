@@ -85,7 +85,7 @@ impl QpResources {
     ///
     /// - `ENOTCONN`: there is no queue pair yet.
     pub(super) fn endpoint(&self) -> Result<&Arc<cm::Endpoint>, Refusal> {
-        self.endpoint.as_ref().ok_or(refused::not_connected())
+        self.endpoint.as_ref().ok_or(driver_errors::not_connected())
     }
 
     /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.

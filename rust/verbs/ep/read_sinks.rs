@@ -208,7 +208,7 @@ impl Sinks {
                     let why = c"a read over iWARP to more memory without a descriptor than one region has";
                     Refusal::new(Errno::EMSGSIZE, why)
                 }
-                _ => refused::not_mapped(error),
+                _ => driver_errors::not_mapped(error),
             }
         })
     }

@@ -38,7 +38,7 @@ pub(crate) struct EpRegion {
 impl EpRegion {
     /// Prepares a region for the registration on an endpoint. May sleep.
     pub(crate) fn new(mr: PreparedMr<Memory>) -> Result<Self, Refusal> {
-        let mr = mr.lend().map_err(refused::no_region)?;
+        let mr = mr.lend().map_err(driver_errors::no_region)?;
         let endpoint = None;
         Ok(Self { mr, endpoint })
     }
@@ -59,7 +59,7 @@ impl EpRegion {
         let Some(inside) = endpoint.enter() else {
             return match endpoint.is_open() {
                 true => Ok(None),
-                false => Err(refused::not_connected()),
+                false => Err(driver_errors::not_connected()),
             };
         };
         let part = inside.part();
@@ -128,7 +128,7 @@ impl Inner {
     /// - `EAGAIN`: its queue is full.
     /// - `ENOMEM`
     fn register(&self, mr: &mut EndpointMr<Memory>, more: bool) -> Result<bool, Refusal> {
-        let inside = self.gate.enter().ok_or(refused::not_connected())?;
+        let inside = self.gate.enter().ok_or(driver_errors::not_connected())?;
         let resources = inside.get();
         let endpoint = match resources.endpoint() {
             Ok(endpoint) if endpoint.is_open() => endpoint,
@@ -152,7 +152,7 @@ impl Inner {
             if added {
                 self.forget(mr);
             }
-            refused::not_posted(error)
+            driver_errors::not_posted(error)
         })?;
         Ok(true)
     }

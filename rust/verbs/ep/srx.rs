@@ -31,7 +31,7 @@ impl Srx {
     /// Creates a context in a domain with space for `size` receives. May sleep.
     pub(crate) fn new(link: &Link, size: usize) -> Result<Self, Refusal> {
         // From here on the device's removal waits until this is done; then it ends the context.
-        let inside = link.gate.enter().ok_or(refused::gone())?;
+        let inside = link.gate.enter().ok_or(driver_errors::gone())?;
         let pd = &inside.get().pd;
         let make = || -> Result<_> {
             let segments = segments(&pd.device().limits()).try_into()?;
@@ -40,13 +40,13 @@ impl Srx {
             let gate = KBox::pin_init(Gate::new(Queue { srq, pd }), GFP_KERNEL)?;
             Ok((gate, Sharers::new()?))
         };
-        let (gate, sharers) = make().map_err(refused::no_endpoint)?;
+        let (gate, sharers) = make().map_err(driver_errors::no_endpoint)?;
         Ok(Self { gate, sharers })
     }
 
     /// Returns the queue, if it exists.
     pub(super) fn queue(&self) -> Result<Arc<Srq>, Refusal> {
-        let inside = self.gate.enter().ok_or(refused::gone())?;
+        let inside = self.gate.enter().ok_or(driver_errors::gone())?;
         Ok(inside.get().srq.clone())
     }
 }
@@ -54,7 +54,7 @@ impl Srx {
 impl provider::msg_ep::Srx for Srx {
     fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         let Some(inside) = self.gate.enter() else {
-            return Err(post.refuse(refused::gone()));
+            return Err(post.refuse(driver_errors::gone()));
         };
         let (transfer, ticket) = post.into_parts();
         let Queue { srq, pd } = inside.get();

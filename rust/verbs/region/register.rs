@@ -44,7 +44,7 @@ pub(crate) fn register<L: DmaList>(
         Err(error) => {
             // The caller may close the regions next.
             drop(prepared);
-            let refusal = refused::no_queue(error);
+            let refusal = driver_errors::no_queue(error);
             return specs.iter().for_each(|_| done(Err(refusal)));
         }
     };
@@ -114,7 +114,7 @@ fn register_again<L: DmaList>(
     let lists = match failed.lists {
         Ok(lists) => lists,
         Err(error) => {
-            let refusal = refused::not_undone(error);
+            let refusal = driver_errors::not_undone(error);
             return specs.iter().for_each(|_| done(Err(refusal)));
         }
     };
@@ -125,7 +125,7 @@ fn register_again<L: DmaList>(
         _ => specs.len() == 1,
     };
     if is_own {
-        let refusal = refused::not_registered(resources.pd.device(), failed.error);
+        let refusal = driver_errors::not_registered(resources.pd.device(), failed.error);
         return specs.iter().for_each(|_| done(Err(refusal)));
     }
     for (spec, list) in specs.iter().zip(lists) {
@@ -142,20 +142,20 @@ fn register_alone<L: DmaList>(
     let mut error = WrError::Flushed;
     for _ in 1..ATTEMPTS {
         let prepared = spec.prepare(resources, list)?;
-        let queue = resources.queue_pair().map_err(refused::no_queue)?;
+        let queue = resources.queue_pair().map_err(driver_errors::no_queue)?;
         let mut valid = None;
         let Err(failed) = queue.register_all(SmallVec::one(prepared), |one| valid = Some(one))
         else {
             return valid.ok_or(Errno::EIO.into());
         };
-        let mut lists = failed.lists.map_err(refused::not_undone)?;
+        let mut lists = failed.lists.map_err(driver_errors::not_undone)?;
         error = failed.error;
         list = match (error, lists.take_only()) {
             (WrError::Flushed, Some(list)) => list,
             _ => break,
         };
     }
-    Err(refused::not_registered(resources.pd.device(), error))
+    Err(driver_errors::not_registered(resources.pd.device(), error))
 }
 
 /// Device regions of several regions, one of each.

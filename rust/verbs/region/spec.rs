@@ -110,7 +110,7 @@ impl MrSpec {
         if prepared.length() != self.piece.bytes {
             return Err(Refusal::new(Errno::EIO, c"the device took another length"));
         }
-        prepared.set_base(BASE).map_err(refused::not_mapped)?;
+        prepared.set_base(BASE).map_err(driver_errors::not_mapped)?;
         Ok(prepared)
     }
 
@@ -141,7 +141,7 @@ impl MrSpec {
         let mr = self.take(resources, self.kind, pages)?;
         mr.map(list, self.access).map_err(|failed| {
             resources.pool.put(failed.mr);
-            refused::not_mapped(failed.error).at(num::index(failed.mapped))
+            driver_errors::not_mapped(failed.error).at(num::index(failed.mapped))
         })
     }
 
@@ -155,7 +155,7 @@ impl MrSpec {
             _ if self.reserved => pool.take_reserved(),
             _ => pool.take(kind, pages, self.access, self.batched),
         };
-        mr.map_err(refused::no_region)
+        mr.map_err(driver_errors::no_region)
     }
 }
 

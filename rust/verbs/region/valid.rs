@@ -48,7 +48,7 @@ impl Closed {
     /// - `EIO`: it has not.
     pub(super) fn released(self) -> Result<(), Refusal> {
         match self {
-            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
+            Self::Stuck | Self::Ended { stuck: true } => Err(driver_errors::stuck()),
             _ => Ok(()),
         }
     }
@@ -112,7 +112,7 @@ pub(super) fn refresh(
         return Err(as_it_was(Refusal::new(Errno::EINVAL, why)));
     }
     let lists = lists::map(resources, request, &specs).map_err(as_it_was)?;
-    let queue = resources.queue_pair().map_err(refused::no_queue);
+    let queue = resources.queue_pair().map_err(driver_errors::no_queue);
     let done = queue
         .map_err(as_it_was)?
         .refresh_all(valid, lists, resources.fence);
@@ -122,7 +122,7 @@ pub(super) fn refresh(
             RefreshError::Gone => Some(Closed::Failed),
             RefreshError::Leaked => Some(Closed::Stuck),
         };
-        (over, refused::not_refreshed(error))
+        (over, driver_errors::not_refreshed(error))
     })
 }
 
@@ -149,7 +149,7 @@ pub(super) fn release(
             resources.pool.make_up(pages);
         }
     });
-    result.map_err(|_| refused::stuck())
+    result.map_err(|_| driver_errors::stuck())
 }
 
 /// Invalidates device regions of any number, where that is the fence. Invalidated ones go to `reuse`, in
@@ -173,7 +173,7 @@ pub(crate) fn revoke(
     let released = match resources.queue_pair() {
         Ok(queue) => queue
             .revoke_all(valid, resources.fence, reuse)
-            .map_err(|_| refused::stuck()),
+            .map_err(|_| driver_errors::stuck()),
         Err(_) => deregister(valid),
     };
     if left > 0 {
@@ -188,5 +188,5 @@ pub(crate) fn revoke(
 ///
 /// - `EIO`: the device won't let go of all of them.
 pub(super) fn deregister(valid: impl IntoIterator<Item = ValidMr>) -> Result<(), Refusal> {
-    deregister_all(valid).map_err(|_| refused::stuck())
+    deregister_all(valid).map_err(|_| driver_errors::stuck())
 }

@@ -29,7 +29,7 @@ use rdma::{
     wr::Remote,
     FastMr,
     Gather,
-    LocalQp,
+    RegQp,
     SmallVec,
     ValidMr, //
 };
@@ -54,7 +54,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Registers `bytes` bytes.
-    pub(crate) fn new(on: &Arc<LocalQp>, bytes: usize, access: AccessFlags) -> Result<Self> {
+    pub(crate) fn new(on: &Arc<RegQp>, bytes: usize, access: AccessFlags) -> Result<Self> {
         let mut cells = KVec::with_capacity(bytes / CELL, GFP_KERNEL)?;
         for _ in 0..bytes / CELL {
             cells.push(Atomic::new(0), GFP_KERNEL)?;

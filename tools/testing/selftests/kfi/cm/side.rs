@@ -55,9 +55,9 @@ use rdma::{
     Access,
     AccessFlags,
     Cq,
-    LocalQp,
     Pd,
     Qp,
+    RegQp,
     WrError, //
 };
 
@@ -207,7 +207,7 @@ impl Outcome {
 /// The resources that both sides share: the device, and a queue pair to register on.
 pub(crate) struct Bench {
     pub(crate) pd: Arc<Pd>,
-    pub(crate) local: Arc<LocalQp>,
+    pub(crate) local: Arc<RegQp>,
 }
 
 impl Bench {
@@ -215,7 +215,7 @@ impl Bench {
     pub(crate) fn new() -> Result<Self> {
         let resolved = Resolved::new(None, at(V4, 9), LIMIT)?;
         let pd = Pd::alloc(resolved.device())?;
-        let local = LocalQp::new(connect_to_self(&pd)?, DRAIN)?;
+        let local = RegQp::new(connect_to_self(&pd)?, DRAIN)?;
         Ok(Self { pd, local })
     }
 }

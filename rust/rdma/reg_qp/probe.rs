@@ -2,7 +2,7 @@
 
 //! Finding out what a device really does.
 
-use super::LocalQp;
+use super::RegQp;
 use crate::{
     mr::Kind,
     prelude::*,
@@ -19,7 +19,7 @@ use kernel::{
 /// Where the region that is tried is said to be.
 const BASE: u64 = 1 << 32;
 
-impl LocalQp {
+impl RegQp {
     /// Registers a page that nobody knows of and invalidates it, and returns how the latter went:
     /// there are devices that offer fast registration, but refuse to invalidate. On a device
     /// [without](crate::Device::has_local_inv) that request nothing is posted for the latter, which

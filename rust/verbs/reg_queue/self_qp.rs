@@ -65,7 +65,7 @@ pub(super) enum Outlook {
 /// It gives peers no access rights and has no receive queue.
 #[derive(Clone)]
 pub(super) struct SelfQp {
-    pub(super) qp: Arc<LocalQp>,
+    pub(super) qp: Arc<RegQp>,
     pub(super) address: PortAddress,
     mtu: Mtu,
     depths: Depths,
@@ -126,7 +126,7 @@ impl SelfQp {
             // A number of 24 bits, which nobody can guess.
             psn: u32::from_le_bytes([a, b, c, 0]),
         };
-        let qp = LocalQp::new(qp.connect(path, itself, itself.psn, &how)?, limit)?;
+        let qp = RegQp::new(qp.connect(path, itself, itself.psn, &how)?, limit)?;
         Ok(Self {
             qp,
             address,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue pair for work that the device does locally.
+//! The queue pair of registrations: it carries requests that register and invalidate regions.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
-//! Work requests register and invalidate regions. They need a connected queue pair, though nothing
+//! Such a request needs a connected queue pair, though nothing
 //! goes over the wire. A key is valid on all queue pairs of its protection domain. So one queue
 //! pair that carries no data is enough for all regions of a domain. It may be connected to itself.
 
-mod end;
 mod probe;
+mod wait;
 
 use crate::{
     cq::Cq,
@@ -81,7 +81,7 @@ use rdma_bindings as b;
 /// # Examples
 ///
 /// ```ignore
-/// let queue = LocalQp::new(connected, 60)?;
+/// let queue = RegQp::new(connected, 60)?;
 /// // Reachable for peers when this has returned, by the keys that the regions have then.
 /// let mut valid = None;
 /// let registered = queue.register_all(SmallVec::one(prepared), |mr| valid = Some(mr));
@@ -90,7 +90,7 @@ use rdma_bindings as b;
 /// queue.revoke_all(SmallVec::one(valid.ok_or(EIO)?), fence, |free| pool.give(free))?;
 /// ```
 #[pin_data(PinnedDrop)]
-pub struct LocalQp {
+pub struct RegQp {
     pd: Arc<Pd>,
     /// How long a request may take, in seconds.
     limit: u32,
@@ -101,7 +101,7 @@ pub struct LocalQp {
     state: Mutex<State>,
     /// The queue pair, for who is counted as posting while `up`.
     raw: NonNull<rdma_bindings::ib_qp>,
-    /// [`LocalQp::fail`] has not been called. Changes with the lock of `state`.
+    /// [`RegQp::fail`] has not been called. Changes with the lock of `state`.
     up: Atomic<bool>,
     /// A request has not completed within `limit`.
     late: Atomic<bool>,
@@ -110,9 +110,9 @@ pub struct LocalQp {
 }
 
 // SAFETY: `raw` is not tied to a task, nor is anything else.
-unsafe impl Send for LocalQp {}
+unsafe impl Send for RegQp {}
 // SAFETY: Requests may be posted to `raw` by several tasks at once; all else does its own locking.
-unsafe impl Sync for LocalQp {}
+unsafe impl Sync for RegQp {}
 
 enum State {
     /// Connected; it may have gone into error since.
@@ -123,7 +123,7 @@ enum State {
     Stuck,
 }
 
-impl LocalQp {
+impl RegQp {
     /// Uses a connected queue pair for requests about regions. Each may take at most `limit` seconds
     /// (but at least one). May sleep.
     ///
@@ -156,7 +156,7 @@ impl LocalQp {
         &self.pd
     }
 
-    /// Checks whether a work request has failed, or [`LocalQp::fail`] has been called. Then no
+    /// Checks whether a work request has failed, or [`RegQp::fail`] has been called. Then no
     /// request succeeds here any more. Doesn't sleep.
     #[inline]
     pub fn is_broken(&self) -> bool {
@@ -180,13 +180,13 @@ impl LocalQp {
 }
 
 #[pinned_drop]
-impl PinnedDrop for LocalQp {
+impl PinnedDrop for RegQp {
     fn drop(self: Pin<&mut Self>) {
         self.destroy();
     }
 }
 
-impl LocalQp {
+impl RegQp {
     /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
     /// uninterruptibly: as long as those who have one wait.
     #[inline]
@@ -330,7 +330,7 @@ impl LocalQp {
     }
 }
 
-impl LocalQp {
+impl RegQp {
     /// Registers regions of any number, with their next keys. Each goes to `valid`, in order, when the device has
     /// registered all of them.
     ///

@@ -10,7 +10,7 @@
 //! takes about as long, and the interrupt takes longer.
 
 use super::{
-    LocalQp,
+    RegQp,
     State, //
 };
 use crate::{
@@ -30,7 +30,7 @@ use pin_init::stack_pin_init;
 const LOOK: i64 = 10;
 const LOOKS_PER_SECOND: u32 = 100;
 
-impl LocalQp {
+impl RegQp {
     /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
     /// comes from now on is not posted. Sleeps, at most twice as long as a request may take. Requests that
     /// have not ended by then do when the queue pair is destroyed, for which who waits for them sees.
@@ -157,7 +157,7 @@ const LOOKS: u32 = 8;
 /// How long to look after that, before going to sleep.
 const LOOK_FOR: Delta = Delta::from_micros(100);
 
-impl LocalQp {
+impl RegQp {
     /// Looks for a moment whether all requests of a waiter complete, and returns whether they have;
     /// not if enough others look, or somebody sleeps: then softirq tells. Callbacks of others' requests
     /// are called on the way. To be called before [`Waiter::begin_wait`].

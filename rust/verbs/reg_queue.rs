@@ -65,7 +65,7 @@ enum State {
 
 impl State {
     /// Returns the queue pair, if there is one that was not broken when last seen. `ENODEV` once the device goes away.
-    fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
+    fn usable(&self) -> Result<Option<Arc<RegQp>>> {
         match self {
             Self::Up(SelfQp { qp, .. }) if !qp.is_broken() => Ok(Some(qp.clone())),
             Self::Dead => Err(ENODEV),
@@ -95,7 +95,7 @@ impl Queue {
 
     /// Returns a queue pair that was not broken when last seen. `ENODEV` once the device goes away.
     /// May sleep.
-    pub(crate) fn get(&self) -> Result<Arc<LocalQp>> {
+    pub(crate) fn get(&self) -> Result<Arc<RegQp>> {
         // The lock is not held by the next statement.
         let usable = self.current.lock().usable()?;
         usable.map_or_else(|| self.replace(), Ok)
@@ -103,7 +103,7 @@ impl Queue {
 
     /// Makes a queue pair in the place of one that is broken or gone. Sleeps.
     #[cold]
-    fn replace(&self) -> Result<Arc<LocalQp>> {
+    fn replace(&self) -> Result<Arc<RegQp>> {
         // One at a time. The others find what it has made.
         let _replacing = self.replacing.lock();
         let mut looks = 0;
@@ -136,7 +136,7 @@ impl Queue {
 
     /// Puts a queue pair in the place of one that is broken or gone, unless there is another by
     /// now. Returns the one that is there then. Sleeps.
-    fn put(&self, fresh: SelfQp) -> Result<Arc<LocalQp>> {
+    fn put(&self, fresh: SelfQp) -> Result<Arc<RegQp>> {
         let before = {
             let mut current = self.current.lock();
             if let Some(qp) = current.usable()? {

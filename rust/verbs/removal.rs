@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The link between an open domain and its device. Either may end first.
+//! The removal of a device, and the link between it and an open domain. Either may end first.
 //!
 //! A domain may be closed while its device is removed. A removal callback may close other domains, of this device or of
 //! another one that is being removed. So the removal holds nothing of a domain while it runs
