@@ -37,7 +37,7 @@ mod listener;
 mod resolve;
 mod timer;
 
-// The items that the files of this module import by `use super::*`.
+// The files of this module import these names by `use super::*`.
 use self::{
     address::Storage,
     conn_param::{

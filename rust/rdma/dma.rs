@@ -9,7 +9,7 @@
 //! that where the DMA API itself makes the mapping; [`check`] tells where that isn't so.
 //!
 //! The functions are for scatterlists of C callers. [`SgBuilder::map`](crate::sg::SgBuilder::map)
-//! maps lists of one's own. No function sleeps.
+//! maps the lists that this crate builds. No function sleeps.
 
 use crate::prelude::*;
 use kernel::dma::DataDirection;

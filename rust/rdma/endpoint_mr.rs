@@ -160,9 +160,11 @@ impl<L: DmaList> EndpointMr<L> {
         self.fate.is_valid() && self.fate.is_free_by(fence, &self.lender.get().pd().device)
     }
 
-    /// Returns the result of lending the region. With a fence that trusts a peer's invalidation,
-    /// the region may be free by one. Sleeps until all its requests have ended, unless it
-    /// [is settled](Self::is_settled), and while a region is deregistered that the device did not register. If need be, the caller must end their queue pair.
+    /// Returns the result of lending the region. If the fence trusts a peer's invalidation, the
+    /// invalidation may have freed the region. Sleeps until all requests about the region have
+    /// ended, unless the region [is settled](Self::is_settled). Also sleeps while a region is
+    /// deregistered that the device did not register. If need be, the caller must end the queue
+    /// pair of the requests.
     pub fn settle(self, fence: Fence) -> Settled<L> {
         let fate = self.fate.clone();
         let mut this = ManuallyDrop::new(self);
@@ -252,14 +254,15 @@ impl_list_item! {
 
 /// There is no request.
 const NONE: u32 = 0;
-/// There is one, which is just being posted.
+/// A task is posting the request.
 const GIVEN: u32 = 1;
 const WAITING: u32 = 2;
-/// The device has carried it out.
+/// The device has carried out the request.
 const VALID: u32 = 3;
-/// The device has not carried it out, or that isn't known.
+/// The device has not carried out the request, or its result is unknown.
 const FAILED: u32 = 4;
-/// The queue pair could not be destroyed, so all its requests were leaked, with their loans.
+/// The queue pair could not be destroyed, so all its requests were leaked, with their references to
+/// regions.
 const LOST: u32 = 5;
 
 /// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
@@ -290,8 +293,8 @@ impl RegState {
         self.state.load(Acquire) == VALID
     }
 
-    /// Returns how the registration has ended: [`VALID`], [`FAILED`] or [`LOST`]. There must be one. Sleeps,
-    /// uninterruptibly, until it [has ended](Self::is_known).
+    /// Returns the result of the registration, which must have begun: [`VALID`], [`FAILED`] or
+    /// [`LOST`]. Sleeps, uninterruptibly, until the registration [has ended](Self::is_known).
     fn outcome(&self) -> u32 {
         if !self.is_known() {
             self.done.wait();

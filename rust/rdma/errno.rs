@@ -4,7 +4,7 @@
 
 use crate::prelude::*;
 
-/// Returns the error with this number, which is one of [`kernel::bindings`]. Any context.
+/// Returns the error for an errno constant of [`kernel::bindings`]. Any context.
 #[inline]
 pub(crate) fn errno(number: u32) -> Error {
     c_int::try_from(number).map_or(EINVAL, |number| Error::from_errno(-number))

@@ -269,7 +269,7 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
 ///
 /// # Invariants
 ///
-/// Each entry of `mapped` is a mapping for `device` in this direction, which only this type undoes.
+/// Each entry of `mapped` is a mapping for `device` in `direction`. Only this type undoes it.
 pub struct Buffer {
     /// [`None`] if nothing has to be mapped.
     device: Option<ARef<Device>>,
@@ -339,8 +339,8 @@ impl Buffer {
     fn unmap(&self, mapping: &Mapping) {
         if let Some(device) = &self.device {
             let (device, direction) = (device.as_raw(), self.raw_direction());
-            // SAFETY: `mapping` is mapped for the device in this direction by the type invariant. `device`
-            // is held. The request that used the mapping has ended.
+            // SAFETY: `mapping` is mapped for the device in this direction by the type invariant.
+            // `device` is held. The request that used the mapping has ended.
             unsafe { b::rdma_helper_dma_unmap(device, mapping.address, mapping.len, direction) };
         }
     }
@@ -351,7 +351,7 @@ impl Buffer {
     }
 
     /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
-    /// reference to the device, which would prevent its removal.
+    /// reference to the device, so that the device can be removed.
     pub(crate) fn leak(mut self) {
         mem::forget(mem::take(&mut self.mapped));
         mem::forget(mem::take(&mut self.bytes));

@@ -11,7 +11,7 @@
 //!   FastMr ----------> PreparedMr -----------------------> ValidMr
 //!     ^                    |                                |   ^ RegQp::refresh_all()
 //!     +----- unmap() ------+                                +---+
-//!     +--------------- RegQp::revoke_all() ---------------+
+//!     +---------------- RegQp::revoke_all() ----------------+
 //! ```
 //!
 //! A region can also be registered without a [`RegQp`](crate::RegQp): by a request on a queue
@@ -135,9 +135,9 @@ pub struct RegisterError<L> {
     pub lists: Result<SmallVec<L>>,
 }
 
-/// Deregisters regions, all of them. Sleeps until no peer can reach their memory.
+/// Deregisters all regions. Sleeps until no peer can reach their memory.
 ///
-/// An error means that the device would not let go of all of them, as for [`ValidMr::deregister`].
+/// Returns an error if [`ValidMr::deregister`] does so for any of them.
 pub fn deregister_all(mrs: impl IntoIterator<Item = ValidMr>) -> Result {
     let mut result = Ok(());
     for mr in mrs {
@@ -158,11 +158,11 @@ pub enum RefreshError {
     Leaked,
 }
 
-/// A region that is valid at the device: who knows its key reaches its memory.
+/// A region that is valid at the device. A peer that knows its key reaches its memory.
 ///
-/// To be closed by [`RegQp::revoke_all`](crate::RegQp::revoke_all) or
-/// [`ValidMr::deregister`], which may sleep and can fail. Dropping it deregisters it as well, for
-/// error paths; leaking it leaves the memory reachable, so the mapping is leaked with it.
+/// Close it by [`RegQp::revoke_all`](crate::RegQp::revoke_all) or [`ValidMr::deregister`], which
+/// may sleep and can fail. Dropping it deregisters it as well, for error paths. Leaking it leaves
+/// the memory reachable, so the mapping is leaked with it.
 ///
 /// # Invariants
 ///
@@ -197,12 +197,11 @@ impl Deref for ValidMr {
 }
 
 impl ValidMr {
-    /// Deregisters the region and undoes its mapping: when this has succeeded, no peer can reach
-    /// its memory, on any device. May sleep, on a software device as long as a peer's access is
-    /// under way.
+    /// Deregisters the region and undoes its mapping. After success, no peer can reach the memory,
+    /// on any device. May sleep, on a software device as long as a peer's access is under way.
     ///
-    /// An error means that the device would not let go of it: region and mapping have been leaked,
-    /// and the memory must never be freed.
+    /// Returns an error if the device would not let go of the region. Then region and mapping have
+    /// been leaked, and the memory must never be freed.
     #[inline]
     pub fn deregister(self) -> Result {
         let mut this = ManuallyDrop::new(self);
@@ -243,12 +242,12 @@ impl ValidMr {
         mr
     }
 
-    /// Gives the region other memory behind the same key, at the same address and with the same rights, of pages as
-    /// large as those of the old. No peer can reach the region. May sleep.
+    /// Gives the region other memory. Its key, address, rights and page size stay the same. No peer
+    /// can reach the region until it is registered again. May sleep.
     ///
     /// # Errors
     ///
-    /// The region is deregistered then.
+    /// After an error, the region is deregistered.
     ///
     /// - [`EINVAL`]: the list is not as long as the old one, or starts elsewhere in its page.
     /// - The errors of [`FastMr::map`], except [`EOVERFLOW`].
@@ -258,7 +257,8 @@ impl ValidMr {
     /// The device must have invalidated the region, and that must be a fence on this device.
     pub(crate) unsafe fn remap<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
         let (iova, length) = (self.iova(), self.length());
-        // SAFETY: The device has invalidated the region, and that is a fence on it, by the function's contract.
+        // SAFETY: The device has invalidated the region, and that is a fence on the device, by the
+        // function's contract.
         let mr = unsafe { self.into_free() };
         let (access, page_size) = (mr.access(), mr.page_size());
         let base = iova & !mr.offset_mask();

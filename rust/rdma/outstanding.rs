@@ -55,8 +55,8 @@ impl Outstanding {
         Self::make(depth, false)
     }
 
-    /// Creates a queue like [`new`](Self::new). If it has `shared` receives, a failure breaks only the queue pair
-    /// concerned. May sleep.
+    /// Creates a queue like [`new`](Self::new). If the queue has `shared` receives, a failure
+    /// breaks only the queue pair of the failed request. May sleep.
     pub(crate) fn make(depth: u32, shared: bool) -> Result<Arc<Self>> {
         let count = usize::try_from(depth)?.checked_add(1).ok_or(EOVERFLOW)?;
         Arc::pin_init(
@@ -148,7 +148,8 @@ impl Outstanding {
         self.standing.credits.give_back(1);
     }
 
-    /// Claims the slot of the request that drains the queue, which needs no credit, if it is free. Any context.
+    /// Claims the slot for the request that drains the queue, if the slot is free. That request
+    /// needs no credit. Any context.
     ///
     /// # Safety
     ///
@@ -226,14 +227,17 @@ impl Outstanding {
         }
     }
 
-    /// Claims a free slot for the last of `requests` requests, whose completion notifies `owner`. Each request has a
-    /// credit, among them `_credit`. The caller must keep the credit of a posted request. Returns `None` if the queue
-    /// has no slots. Any context.
+    /// Claims a free slot for the last of `requests` requests. Its completion notifies `owner`.
+    /// Each request has a credit; `_credit` is one of these. The caller must keep the credit of a
+    /// posted request. Returns `None` if the queue has no slots. Any context.
     ///
     /// # Safety
     ///
-    /// `owner` must be valid until it has been notified, until [`forget`](Self::forget) has removed it, or until the
-    /// slot of a request that was not posted [is free](Slot::free).
+    /// `owner` must stay valid until one of these:
+    ///
+    /// - The completion has notified it.
+    /// - [`forget`](Self::forget) has removed it.
+    /// - The request was not posted, and its slot [is free](Slot::free).
     #[inline]
     pub(crate) unsafe fn claim(
         &self,

@@ -12,13 +12,12 @@ use kernel::time::{
 ///
 /// Wraps the C `struct ib_pd`, and holds its device.
 ///
-/// Objects on it that are this crate's are [counted](crate::Counted). Others may make some too, through
-/// [`Pd::as_raw`]. Dropping the last reference
-/// waits until they are gone, however long that takes, and says in the log how many there are:
-/// freeing a domain under its users would be worse.
+/// This crate [counts](crate::Counted) its objects on the domain. Others may make objects, too,
+/// through [`Pd::as_raw`]. Dropping the last reference waits until all objects are gone, however
+/// long that takes, and logs their number. Freeing a domain under its users would be worse.
 ///
-/// Objects of this crate's that the device would not destroy are not waited for. They are leaked,
-/// and the domain with them, since it can't be freed before them.
+/// The drop does not wait for objects of this crate that the device would not destroy. They are
+/// leaked, and the domain with them, since it can't be freed before them.
 ///
 /// # Invariants
 ///

@@ -197,7 +197,8 @@ impl Gid {
 
     /// Checks whether the entry is in the range of the default GIDs.
     pub fn is_default(&self, port: Port<'_>) -> bool {
-        // SAFETY: The device of `port` is a valid reference, and has the port by the type invariant.
+        // SAFETY: The device of `port` is a valid reference, and has the port by the type
+        // invariant.
         let defaults = unsafe {
             rdma_bindings::rdma_helper_default_gids(port.device().as_raw(), port.number())
         };
@@ -235,7 +236,7 @@ impl Drop for Gid {
 pub struct Path {
     mtu: Mtu,
     pub(crate) address: rdma_bindings::rdma_ah_attr,
-    /// The GID that `address` points to, which must outlive it.
+    /// The GID that `address` points to. It must outlive `address`.
     pub(crate) gid: Option<Gid>,
 }
 

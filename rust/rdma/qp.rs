@@ -65,16 +65,17 @@ pub struct Qp<S> {
 }
 
 impl Qp<Reset> {
-    /// Makes a queue pair on a domain, whose requests complete to this queue. With `srq` it has no receives of its own,
-    /// and needs [`entries`](Srq::entries) for the shared ones. May sleep.
+    /// Creates a queue pair on a domain. Its requests complete to `cq`. With `srq` the queue pair
+    /// has no receives of its own, and needs [`entries`](Srq::entries) of `cq` for the shared ones.
+    /// May sleep.
+    ///
+    /// A driver that copies fewer bytes than [requested](Depths::inline) still creates the queue
+    /// pair.
     ///
     /// # Errors
     ///
     /// - `ENOSPC` if the completion queue has not enough entries left.
-    /// - `ENOMEM`, or what the driver says.
-    ///
-    /// If the driver copies fewer bytes than [asked](Depths::inline), it makes the queue pair all the
-    /// same.
+    /// - `ENOMEM`, or the error of the driver.
     pub fn create(
         pd: &Arc<Pd>,
         cq: &Arc<Cq>,
@@ -94,8 +95,8 @@ impl Qp<Reset> {
 }
 
 impl Qp<Init> {
-    /// Connects it to a peer, from which it takes requests from now on, and lets it send, beginning with the packet of
-    /// this number. May sleep.
+    /// Connects the queue pair to a peer. Then it takes the peer's requests, and can send. `psn` is
+    /// the number of the first packet that it sends. May sleep.
     pub fn connect(
         self,
         path: Path,
@@ -237,7 +238,8 @@ impl RawQp {
             // The notifier is freed after the queue pair.
             attr.event_handler = Some(b::rdma_helper_qp_event);
             attr.qp_context = comm_est.event.get().cast();
-            // SAFETY: `pd`, `cq` and `srq`, if there is one, are held, so the objects that `attr` names are valid.
+            // SAFETY: `pd`, `cq` and `srq`, if there is one, are held, so the objects that `attr`
+            // names are valid.
             let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
             let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
             // The driver writes back how many it copies: mlx4 and pvrdma none for the kernel.

@@ -22,8 +22,8 @@
 //!
 //! A device writes to memory behind the compiler's back. Three rules make that safe:
 //!
-//! - Memory enters as a [`Run`](sg::Run) or through an `unsafe` constructor. The caller vouches that
-//!   the memory stays until the region is closed.
+//! - Memory enters as a [`Run`](sg::Run) or through an `unsafe` constructor. The caller must ensure
+//!   that the memory stays until the region is closed.
 //! - The region that uses a mapping owns it. The mapping is undone once the device cannot use the
 //!   region any more. If that cannot be established, the mapping is leaked.
 //! - No key covers more than the requested memory: this crate has no key to all memory.

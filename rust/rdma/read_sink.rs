@@ -56,7 +56,7 @@ pub struct Sink {
     fence: Fence,
     /// The requests were leaked, with their references.
     lost: Atomic<bool>,
-    /// A region that does not fit, to be given back.
+    /// A region that does not fit. [`Sink::end`] gives it back.
     unfit: Option<FastMr>,
     /// [`None`] once it is unmapped, or leaked.
     memory: Option<Buffer>,
@@ -93,8 +93,8 @@ impl Region {
 }
 
 impl Sink {
-    /// Takes a region by `take` for each segment of `memory` that goes by the key of the domain. The read's requests are
-    /// ended by `fence`. Any context.
+    /// Creates a sink for `memory`. Calls `take` for a region for each segment that has the key of
+    /// the domain. `fence` ends the use of these regions. Any context.
     ///
     /// # Errors
     ///
@@ -174,9 +174,9 @@ impl Sink {
         !self.lost.load(Acquire) && self.regions.iter().all(|region| region.is_free(self.fence))
     }
 
-    /// Unmaps the memory. First it deregisters each region that the device may still use. Each other region goes to
-    /// `back`, which gets `None` for a region that was deregistered, or leaked. Returns whether the memory may be freed.
-    /// Sleeps unless the sink [is free](Self::is_free).
+    /// Unmaps the memory. First it deregisters each region that the device may still use. Passes
+    /// each other region to `back`, and `None` for each region that was deregistered or leaked.
+    /// Returns true if the memory may be freed. Sleeps unless the sink [is free](Self::is_free).
     pub fn end(mut self, back: impl FnMut(Option<FastMr>)) -> bool {
         self.finish(back)
     }

@@ -4,9 +4,9 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
-//! Such a request needs a connected queue pair, though nothing
-//! goes over the wire. A key is valid on all queue pairs of its protection domain. So one queue
-//! pair that carries no data is enough for all regions of a domain. It may be connected to itself.
+//! These requests need a connected queue pair, although they send nothing to a peer. A key is valid
+//! on all queue pairs of its protection domain. So one queue pair that carries no data is enough
+//! for all regions of a domain. It may be connected to itself.
 
 mod probe;
 mod wait;
@@ -44,14 +44,14 @@ use rdma_bindings as b;
 
 /// A connected queue pair and its completion queue, for requests about regions.
 ///
-/// Any number of tasks may use it at once: each posts its work requests and waits until they are complete, looking for that itself for
-/// a moment, then asleep. As many as the queue is deep are under way at a time, of all tasks
-/// together.
+/// Any number of tasks may use it at once. Each task posts its work requests and waits until they
+/// have completed. It polls for a moment, then sleeps. The depth of the queue limits the number of
+/// requests of all tasks that are under way.
 ///
-/// A work request that the device fails puts the queue pair into error for good, and whatever is
-/// posted from then on is flushed. Regions and their keys belong to the protection domain, so they
-/// survive it: make a new queue pair and go on there. A request that the driver refuses at once
-/// harms nobody else.
+/// A work request that the device fails puts the queue pair into error for good, and the device
+/// flushes all requests that are posted from then on. Regions and their keys belong to the
+/// protection domain, so they survive the error: create a new queue pair and continue there. A
+/// request that the driver refuses at once affects no other request.
 ///
 /// # Requests that don't complete
 ///
@@ -71,8 +71,8 @@ use rdma_bindings as b;
 ///
 /// # Invariants
 ///
-/// `raw` is the queue pair that `state` has or had. It is destroyed only when `up` is false and nobody is
-/// counted in `posting` since, or when nobody else has a reference.
+/// `raw` is the queue pair that `state` has or had. It is destroyed only when `up` is false and
+/// nobody is counted in `posting` since, or when nobody else has a reference.
 ///
 /// Lock order: `state`, then anything of the RDMA core, and its completion queue's. Only the
 /// request of a drain is posted under it. A task that holds it waits for the device for a few time
@@ -163,8 +163,8 @@ impl RegQp {
         self.sends.broken().is_some()
     }
 
-    /// Returns what broke it: that a request has timed out, the failure of one, or a flush where there was neither.
-    /// Doesn't sleep.
+    /// Returns the reason why the queue pair is broken: a request that has timed out, a request
+    /// that has failed, or else a flush. Doesn't sleep.
     pub fn broken_by(&self) -> Option<WrError> {
         let failure = self.sends.broken()?.to_result().err()?;
         Some(match self.late.load(Relaxed) {
@@ -222,14 +222,15 @@ impl RegQp {
         posted
     }
 
-    /// Posts a request by `post`, which gets the queue pair and the `cqe`, and waits for its completion. After an
-    /// error the device does not execute the request later, except with [`WrError::Lost`]. Sleeps, uninterruptibly, a
-    /// few time limits at most once there is a credit.
+    /// Calls `post` with the queue pair and the `cqe` to post a request, and waits for its
+    /// completion. After an error the device does not execute the request later, except after
+    /// [`WrError::Lost`]. Sleeps, uninterruptibly, until there is a credit, and then for a few time
+    /// limits at most.
     ///
     /// # Safety
     ///
-    /// The memory of the request must stay until this has returned; and for good, if that is
-    /// [`WrError::Lost`].
+    /// The memory of the request must stay until this has returned. If this returns
+    /// [`WrError::Lost`], it must stay for good.
     #[inline]
     pub(super) unsafe fn run_one(
         &self,
@@ -239,9 +240,10 @@ impl RegQp {
         let waiter = waiter.into_ref();
 
         let credit = self.credit()?;
-        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as long as requests
-        // may complete. The memory of the request is valid by the function's contract: this returns only when the
-        // request has completed, or the queue pair is gone. The waiter waits.
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
+        // long as requests may complete. The memory of the request is valid by the function's
+        // contract: this returns only when the request has completed, or the queue pair is gone.
+        // The waiter waits.
         self.while_up(|qp| unsafe { waiter.post(&credit, |cqe| post(qp, cqe)) })
             .unwrap_or(Err(WrError::Flushed))?;
         credit.keep();
@@ -253,8 +255,8 @@ impl RegQp {
     /// some at a time; the last of them is signaled. If one fails, the error is that they were
     /// flushed. Sleeps, uninterruptibly, for a few time limits at most once there are credits.
     ///
-    /// After an error the device may have carried out some of them. Nothing carries out another one any more, except
-    /// with [`WrError::Lost`].
+    /// After an error the device may have carried out some of them. It carries out no other one
+    /// later, except after [`WrError::Lost`].
     pub(super) fn run_together<'a>(
         &self,
         mut requests: impl Iterator<Item = RegionWr<'a>>,
@@ -331,17 +333,18 @@ impl RegQp {
 }
 
 impl RegQp {
-    /// Registers regions of any number, with their next keys. Each goes to `valid`, in order, when the device has
-    /// registered all of them.
+    /// Registers any number of regions, with their next keys. When the device has registered all of
+    /// them, passes each to `valid`, in order.
     ///
     /// Sleeps, uninterruptibly, until the device is done with all of them.
     ///
     /// # Errors
     ///
-    /// No region is valid then.
+    /// After an error, no region is valid.
     ///
     /// - [`EINVAL`]: a region is of another protection domain.
-    /// - [`WrError::Flushed`]: of several regions, the device refused one, or another task's request failed.
+    /// - [`WrError::Flushed`]: of several regions, the device refused one, or another task's
+    ///   request failed.
     /// - The failure of the request, if there is one region.
     #[inline(always)]
     pub fn register_all<L: DmaList>(
@@ -369,8 +372,9 @@ impl RegQp {
         match mrs {
             [one] => {
                 let (mr, access) = (one.as_raw(), one.access().into());
-                // SAFETY: `qp` and `cqe` are valid until the request has completed. The region is borrowed for
-                // longer than the call. If the request is lost, `undo()` leaks the region.
+                // SAFETY: `qp` and `cqe` are valid until the request has completed. The region is
+                // borrowed for longer than the call. If the request is lost, `undo()` leaks the
+                // region.
                 unsafe {
                     self.run_one(|qp, cqe| to_result(b::rdma_helper_post_reg(qp, mr, access, cqe)))
                 }
@@ -498,7 +502,7 @@ fn undo<L: DmaList>(
             (None, _) => leaked = true,
         }
     }
-    // That memory is lost for good matters more than why there is no answer.
+    // A leak of memory matters more than the reason why the lists can't be returned.
     let lists = if leaked { Err(EIO) } else { lists };
     RegisterError { error, lists }
 }

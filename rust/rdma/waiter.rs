@@ -64,13 +64,14 @@ impl<'a> Waiter<'a> {
     ///
     /// # Safety
     ///
-    /// - If `post` succeeds, the request with the `cqe` must be posted. Its completion must end before the queue is
-    ///   freed.
+    /// - If `post` succeeds, the request with the `cqe` must be posted. Its completion must end
+    ///   before the queue is freed.
     /// - If `post` fails, no completion may refer to the `cqe`.
     /// - The memory of the request must stay valid until the request has completed or the queue
     ///   pair has been destroyed.
-    /// - The waiter must stay valid until [`Waiter::is_over`], [`Waiter::begin_wait`] or the completion
-    ///   that it was given has reported the end of all requests, or [`Waiter::give_up`] has returned.
+    /// - The waiter must stay valid until [`Waiter::give_up`] has returned, or the end of all
+    ///   requests was reported. [`Waiter::is_over`], [`Waiter::begin_wait`] and the completion that
+    ///   the waiter was given report that end.
     #[inline]
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
@@ -98,8 +99,9 @@ impl<'a> Waiter<'a> {
             .map_err(WrError::Post)
     }
 
-    /// Posts requests about regions with one doorbell. The waiter is notified of their end, unless the driver refuses
-    /// all of them. Each request has a credit, among them `credit`. Does not sleep.
+    /// Posts requests about regions with one doorbell. Unless the driver refuses all of them, their
+    /// end notifies the waiter. Each request has a credit; `credit` is one of these. Does not
+    /// sleep.
     ///
     /// # Safety
     ///
@@ -115,15 +117,15 @@ impl<'a> Waiter<'a> {
     ) -> Result<(), PostError> {
         // SAFETY: The waiter is valid until it has been notified, by the function's contract.
         let claim = |owner| unsafe { self.queue.claim(credit, owner, requests.count()) };
-        // SAFETY: `qp` and the regions are valid by the function's contract. Both `cqe`s belong to the queue, which
-        // outlives its completions.
+        // SAFETY: `qp` and the regions are valid by the function's contract. Both `cqe`s belong to
+        // the queue, which outlives its completions.
         let post = |cqe| unsafe { requests.post(qp, self.queue.quiet.get(), cqe) };
         let is_all = |error: &PostError| matches!(error, PostError::All(_));
         self.post_in(claim, post, PostError::All(EBUSY), is_all)
     }
 
-    /// Claims a slot by `claim`, and calls `post` with its `cqe`. The error without a slot is `busy`. After an error
-    /// of which `is_all` says that nothing was posted, the slot is free again.
+    /// Claims a slot by `claim`, and calls `post` with its `cqe`. Returns `busy` if there is no
+    /// slot. If `is_all` returns true for an error, nothing was posted, and the slot is freed.
     #[inline]
     fn post_in<E>(
         self: Pin<&Self>,

@@ -61,7 +61,8 @@ impl<'a> RawCompletion<'a> {
         }
     }
 
-    /// Returns the data of a receive without an error, and the key that the device has invalidated for the peer.
+    /// Returns the data of a receive without an error, and the key that the device has invalidated
+    /// for the peer.
     pub(crate) fn arrival(self) -> (Arrival, Option<Invalidated<'a>>) {
         let is_receive = |wc: &&rdma_bindings::ib_wc| {
             self.status == WcStatus::SUCCESS

@@ -15,8 +15,8 @@ use crate::{
 /// A chain of send requests of an endpoint. They have slots in its queue and are not posted yet.
 ///
 /// Each request that has been [pushed](Chain::push) completes exactly once: like a posted request,
-/// or with [`WrError::Post`]. The requests may have different types. Dropping
-/// the chain completes all of them with ECANCELED.
+/// or with [`WrError::Post`]. The requests may have different types. Dropping the chain completes
+/// all of them with ECANCELED.
 ///
 /// # Invariants
 ///
@@ -177,7 +177,7 @@ impl Chain {
         Ok(cqe)
     }
 
-    /// Links a list of requests behind the last one.
+    /// Appends a linked list of requests.
     ///
     /// # Safety
     ///

@@ -132,8 +132,8 @@ impl Connection {
     }
 
     /// Disconnects: flushes the posted requests and notifies the peer. May sleep, but does not wait
-    /// for the peer. [`Event::Disconnected`] follows the peer's answer,
-    /// or comes after more than a minute without one.
+    /// for the peer. [`Event::Disconnected`] follows the peer's answer, or comes after more than a
+    /// minute without one.
     pub fn disconnect(&self) {
         self.id.target().disconnect(&self.id.lock());
     }
@@ -187,8 +187,8 @@ pub(super) struct ConnState {
 }
 
 impl ConnState {
-    /// Creates a connection in the state `step`, and claims the endpoint for it. `most` limits the
-    /// private data, in bytes. May sleep.
+    /// Creates a connection in the state `step`, and claims the endpoint for it. `most` is the
+    /// maximum length of the private data, in bytes. May sleep.
     pub(super) fn new(
         endpoint: &Arc<Endpoint>,
         proposal: &Proposal<'_>,

@@ -11,9 +11,9 @@ pub trait Requests: Send + Sync + 'static {
     ///
     /// # Context
     ///
-    /// As for [`Events::event`]: process context, may sleep for a lock or for
-    /// memory. It must not wait, nor accept the request. It may drop or reject it. The requests to
-    /// a listener without an address may arrive concurrently.
+    /// As for [`Events::event`]: process context, may sleep for a lock or for memory. The handler
+    /// must not wait, nor accept the request. It may drop or reject the request. The requests to a
+    /// listener without an address may arrive concurrently.
     fn request(&self, incoming: Incoming);
 
     /// Handles the removal of the listener's device. The owner must drop the listener soon, because

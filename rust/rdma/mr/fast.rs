@@ -294,7 +294,8 @@ impl<L: DmaList> PreparedMr<L> {
     #[inline]
     pub(crate) fn next_key(&mut self) {
         self.mr.uses = self.mr.uses.saturating_add(1);
-        // SAFETY: `as_raw()` is a valid region as long as `self`, and the device does not use it yet.
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and the device does not use it
+        // yet.
         unsafe { rdma_bindings::rdma_helper_next_key(self.as_raw()) };
     }
 

@@ -271,8 +271,8 @@ impl Owner {
     ///
     /// # Safety
     ///
-    /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
-    /// requirements of [`Outstanding::claim`].
+    /// `ended` must be sound to call with a pointer to this value, as long as the contract of
+    /// [`Outstanding::claim`] demands that the value is valid.
     pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, &End<'_>)) -> Self {
         Self { ended }
     }

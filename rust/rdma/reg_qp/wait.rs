@@ -2,9 +2,15 @@
 
 //! The end of a queue pair, and waiting for its requests.
 //!
-//! The order is: nobody begins to post any more, the queue pair goes into error, tasks that are
-//! posting return, it is drained, it is destroyed. The memory of a request may be freed when the
-//! request has completed, or after the last of these.
+//! A queue pair ends in this order:
+//!
+//! 1. No task begins to post any more.
+//! 2. The queue pair goes into error.
+//! 3. The tasks that are posting return.
+//! 4. The queue pair is drained.
+//! 5. The queue pair is destroyed.
+//!
+//! The memory of a request may be freed when the request has completed, or after the last step.
 //!
 //! A task polls before it sleeps. A device registers a region in microseconds. Sleeping and waking
 //! takes about as long, and the interrupt takes longer.
@@ -31,9 +37,10 @@ const LOOK: i64 = 10;
 const LOOKS_PER_SECOND: u32 = 100;
 
 impl RegQp {
-    /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
-    /// comes from now on is not posted. Sleeps, at most twice as long as a request may take. Requests that
-    /// have not ended by then do when the queue pair is destroyed, for which who waits for them sees.
+    /// Puts the queue pair into error, and drains it. The device flushes outstanding requests, and
+    /// no request is posted any more. Sleeps, at most twice as long as a request may take. Some
+    /// requests may not have ended by then. Tasks that wait for these destroy the queue pair, which
+    /// ends them.
     pub fn fail(&self) {
         self.sends.break_by(WcStatus::FLUSHED);
         let state = self.state.lock();
@@ -96,8 +103,9 @@ impl RegQp {
         destroyed
     }
 
-    /// Waits until all requests of a waiter have completed, or else nothing completes any more. An error says that
-    /// they have not completed in time, or were flushed because others' have not.
+    /// Waits until all requests of a waiter have completed, or until nothing can complete any more.
+    /// Returns an error if they have not completed in time, or were flushed because requests of
+    /// other tasks have not.
     pub(super) fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
         if self.poll(&waiter) {
             // Nobody has its name any more.
@@ -127,7 +135,8 @@ impl RegQp {
                 return Ok(());
             }
         }
-        // A task that finds the queue pair broken by this finds out why. The log has it once.
+        // A task that finds the queue pair broken can then read the reason. The log has one
+        // message.
         if matches!(over_by, WrError::TimedOut) && !self.late.xchg(true, Full) {
             pr_warn!(
                 "{}: a work request did not complete in {} s\n",

@@ -17,8 +17,8 @@ use kernel::{
     page::PAGE_SIZE, //
 };
 
-/// A scatterlist that the consumer has mapped for a device, and lends for a while. It is copied part
-/// by part, or used without a copy.
+/// A scatterlist that the consumer has mapped for a device, and lends for a while. It is copied in
+/// parts, or used without a copy.
 ///
 /// Only the addresses and lengths of the mapped entries count, not the pages.
 ///
@@ -80,9 +80,11 @@ impl<'a> BorrowedSg<'a> {
         }))
     }
 
-    /// Returns the list for use without a copy: all of its entries are whole pages, which
-    /// registration checks. Returns [`None`] if the device has only smaller pages, for which
-    /// registration does not check that, or if a part of the list has been copied.
+    /// Returns the list for use without a copy. All of its entries must be whole pages, which the
+    /// registration checks. Returns [`None`] in two cases:
+    ///
+    /// - The device has only smaller pages. For these the registration does not check the entries.
+    /// - A part of the list has been copied.
     ///
     /// # Safety
     ///

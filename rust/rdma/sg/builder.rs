@@ -53,7 +53,7 @@ impl Run {
     }
 }
 
-/// A scatterlist that is being built, from the first entry on.
+/// A builder of a scatterlist, which adds entries from the first one on.
 ///
 /// # Invariants
 ///
@@ -146,8 +146,8 @@ impl SgBuilder {
         })
     }
 
-    /// Copies the next `bytes` bytes of a mapped list, and moves `from` behind them. With `virt` the
-    /// copy is short-lived. May sleep.
+    /// Copies the next `bytes` bytes of a mapped list, and advances `from` by as many. With `virt`
+    /// the copy is short-lived. May sleep.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl SgBuilder {
         this.done()
     }
 
-    /// Ends the list. Returns its table, which has `used` entries, not 0, the last of them marked.
-    /// Returns [`EINVAL`] if the list is empty.
+    /// Ends the list. Returns its table, which has `used` entries, at least one. The last of them
+    /// is marked as the last. Returns [`EINVAL`] if the list is empty.
     #[inline]
     pub(super) fn done(mut self) -> Result<Table> {
         if self.cursor.last.is_null() {

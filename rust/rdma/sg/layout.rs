@@ -43,7 +43,7 @@ pub struct SegmentBoundaries {
     /// The address of the first byte.
     start: u64,
     bytes: u64,
-    /// All addresses at which one entry ends or another begins, or-ed.
+    /// The bitwise OR of all addresses at which one entry ends or another begins.
     bits: u64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Mapped lists, and what keeps them mapped.
+//! Mapped lists, and the mappings that keep the memory mapped.
 
 use super::{
     builder::{
@@ -39,7 +39,7 @@ pub unsafe trait DmaList: Sized {
     /// Returns the number of mapped entries.
     fn count(&self) -> u32;
 
-    /// Returns the boundaries between its entries, for pages larger than `base`. Any context.
+    /// Returns the boundaries between the entries, for pages larger than `base`. Any context.
     fn boundaries(&self, base: u32) -> SegmentBoundaries {
         // SAFETY: `first` heads a list of `count()` mapped entries by the contract of this trait.
         self.with_raw(|first| unsafe { SegmentBoundaries::of(first, self.count(), base) })
@@ -57,7 +57,7 @@ pub unsafe trait DmaList: Sized {
         false
     }
 
-    /// Gives up the list for the mapping, if this crate made one.
+    /// Consumes the list, and returns the mapping if this crate made one.
     fn into_mapping(self) -> Mapping {
         Mapping(None)
     }
@@ -67,9 +67,9 @@ impl Layout {
     /// Returns the largest pages that the list permits, if they are larger than the machine's and
     /// useful. Any context.
     ///
-    /// A device takes the offset in its first page from the low bits of a region's address, which a peer sees. So
-    /// the memory has to start in the first of the machine's pages of that page: then the peer sees the
-    /// offset in a page of the machine and nothing more.
+    /// A device takes the offset in its first page from the low bits of a region's address, which a
+    /// peer sees. So the memory must start in the first machine page of that device page. Then the
+    /// peer sees only the offset in a page of the machine.
     #[inline]
     pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
         Self::of(device, list, 0, Self::MAX)
@@ -140,7 +140,7 @@ impl MappedSg {
         head.device = device.map_or(null_mut(), |device| {
             ARef::into_raw(device.clone()).as_ptr().cast()
         });
-        // INVARIANT: The function's contract.
+        // INVARIANT: The type invariants hold by the function's contract.
         Self { table }
     }
 
@@ -190,8 +190,9 @@ impl SgBuilder {
     ///
     /// # Errors
     ///
-    /// - [`EINVAL`] if the list is empty.
-    /// - [`EIO`] if it cannot be mapped.
+    /// - [`EINVAL`] if the list is empty, or was begun for a device that takes kernel addresses,
+    ///   and `device` does not.
+    /// - [`EIO`] if the list cannot be mapped.
     pub fn map(self, device: &ARef<Device>, dir: DataDirection) -> Result<Memory> {
         let table = self.done()?;
         let count = table.head().used;
@@ -216,7 +217,7 @@ impl SgBuilder {
 
 /// A run of memory as a list of one entry, for devices that take kernel addresses.
 ///
-/// It takes no memory, and there is nothing to be undone.
+/// It takes no memory, and has no mapping to undo.
 ///
 /// # Invariants
 ///
@@ -281,9 +282,9 @@ pub enum Memory {
     Single(SingleSg),
 }
 
-// SAFETY: `table` of a `MappedSg` has `mapped` entries by its type invariant. They are mapped for its
-// device, or hold kernel addresses. They stay mapped until the list is dropped, which a `Mapping`
-// keeps if this crate mapped it. `SingleSg` keeps the contract itself.
+// SAFETY: `table` of a `MappedSg` has `mapped` entries by its type invariant. They are mapped for
+// its device, or hold kernel addresses. They stay mapped until the list is dropped. If this crate
+// mapped the list, the `Mapping` keeps it. `SingleSg` keeps the contract itself.
 unsafe impl DmaList for Memory {
     fn is_for(&self, device: &Device) -> bool {
         match self {
@@ -321,8 +322,8 @@ unsafe impl DmaList for Memory {
     }
 }
 
-/// Keeps a value forever: never drops it, and hides its memory from kmemleak. Without memory for
-/// that kmemleak may report it. May sleep.
+/// Keeps a value forever: never drops it, and hides its memory from kmemleak. If there is no memory
+/// for that, kmemleak may report the value. May sleep.
 pub(crate) fn leak<T>(value: T) {
     if let Ok(kept) = KBox::new(ManuallyDrop::new(value), GFP_KERNEL) {
         // SAFETY: The box is an allocation. kmemleak finds the memory that `value` owns from there.
