@@ -204,7 +204,7 @@ impl Client for Watcher {
             domains, guests, ..
         } = state
         {
-            // Before the domains: nothing begins any more.
+            // Listeners and requests go before the domains, so that no connection begins any more.
             guests.iter().for_each(|guest| guest.leave());
             removal::remove(&domains, |call_back| data.call_back(call_back));
         }

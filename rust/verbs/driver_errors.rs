@@ -14,7 +14,8 @@ pub(crate) fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal 
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
 }
 
-/// Returns the refusal for an error of a driver: with its own errno and text if that is `known`, or else `other`.
+/// Returns the refusal for an error of a driver. Its errno and text are those of the entry of
+/// `known` with the driver's errno, or else those of `other`.
 fn by_errno(
     error: Error,
     known: &[(Errno, &'static CStr)],

@@ -57,7 +57,8 @@ pub(crate) struct Inner {
     /// The gate of its resources on the device.
     gate: Pin<KBox<Gate<QpResources, Shared>>>,
     conn: Arc<Conn>,
-    /// The endpoints that share its receives, if it has shared receives, and its completion queue among them.
+    /// If the endpoint has shared receives: its completion queue, and the connections that share
+    /// them.
     sharers: SetOnce<(CqId, Arc<Sharers>)>,
     sinks: Option<Arc<Sinks>>,
 }

@@ -135,8 +135,13 @@ pub(crate) fn of_run(
     })
 }
 
-/// Returns the consumer's own list, if the device takes its addresses, each page of it may be registered, and it can be
-/// mapped page by page. The list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
+/// Returns the consumer's own list, for use without a copy. When the consumer's call ends, the list
+/// is the consumer's again, so the region must be registered by then. May sleep. Returns `None`
+/// unless:
+///
+/// - The device takes the addresses of the list.
+/// - Each page of the list may be registered.
+/// - The list can be mapped page by page.
 pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Option<WholeSg<'a>> {
     let device = resources.pd.device();
     if !device.is_software() {
@@ -144,7 +149,8 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
     }
     let plain = request.plain_list()?;
     let list = borrow(device, plain.list()).ok()?;
-    // SAFETY: Each page of the list may be registered by the invariant of `PlainList`. `whole` checks the rest.
+    // SAFETY: Each page of the list may be registered by the invariant of `PlainList`. `whole`
+    // checks the rest.
     unsafe { list.whole() }
 }
 

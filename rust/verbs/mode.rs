@@ -14,9 +14,9 @@ use kfabric::{
 /// The memory registration mode that a domain was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Only the bits that every domain needs.
+    /// The mode with only the bits that every domain needs.
     Plain,
-    /// Keys go to peers as raw bytes, so that a region can be several to the device.
+    /// Keys go to peers as raw bytes, so that a region can consist of several device regions.
     Raw,
     /// Regions are bound to endpoints, and registered there.
     Endpoint,

@@ -38,7 +38,8 @@ pub(crate) struct Mr {
 /// The resources of a domain, whose device stays until this is dropped.
 type Inside<'a> = GateGuard<'a, Pin<KBox<Resources>>, PerCpu>;
 
-/// Enters the gate of a domain for a request. If the device is gone, bad memory is refused before that is. May sleep.
+/// Enters the gate of a domain for a request. If the device is gone and the memory is refused,
+/// returns the refusal of the memory. May sleep.
 fn enter<'a>(link: &'a Link, request: &MrRequest<'_>) -> Result<Inside<'a>, Refusal> {
     match link.gate.enter() {
         Some(inside) => Ok(inside),

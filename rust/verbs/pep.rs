@@ -21,14 +21,14 @@ use rdma::cm::{
     Requests, //
 };
 
-/// A passive endpoint of a device's fabric. At an unspecified address it hears of requests that come
-/// by other devices, too, whose name is that of the domain to answer them in.
+/// A passive endpoint of a device's fabric. At an unspecified address it also gets the requests
+/// that arrive at other devices. A request names the device, whose domain must answer it.
 pub(crate) struct Pep {
     device: Arc<Device>,
     listening: SetOnce<Arc<Held<Listener>>>,
 }
 
-/// Something of the connection manager that goes when its device does.
+/// An object of the connection manager that is dropped when its device is removed.
 #[pin_data]
 struct Held<T> {
     #[pin]
@@ -36,7 +36,7 @@ struct Held<T> {
 }
 
 impl<T: Send + Unpin + 'static> Held<T> {
-    /// Lists it with its device. May sleep.
+    /// Adds the object to the guests of its device. May sleep.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<T: Send + Unpin + 'static> Held<T> {
         Ok(held)
     }
 
-    /// Takes it out, unless the device is gone. May sleep.
+    /// Takes the object out, unless the device is gone. May sleep.
     fn take(&self) -> Option<T> {
         self.inner.lock().take()
     }
@@ -123,11 +123,12 @@ impl provider::cm::PepOps for Pep {
         match request.own::<Request>()?.take() {
             Some(incoming) => {
                 match incoming.reject(data) {
-                    // It has forgotten the request before it looks for memory. The peer asks again.
+                    // The connection manager forgets the request before it allocates the answer.
+                    // The peer asks again.
                     Err(error) if error == ENOMEM => {
                         Err(Refusal::new(Errno::ENOMEM, c"no memory to tell the peer"))
                     }
-                    // It is rejected; or nobody asks any more, or there is no way to who does.
+                    // The request is rejected, or the peer has given up or can't be reached.
                     _ => Ok(()),
                 }
             }
@@ -172,7 +173,7 @@ impl Request {
         })
     }
 
-    /// Takes it out to be answered, unless the device is gone. May sleep.
+    /// Takes the request out to answer it, unless the device is gone. May sleep.
     pub(crate) fn take(&mut self) -> Option<Incoming> {
         self.waiting.take()
     }

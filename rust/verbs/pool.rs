@@ -79,27 +79,28 @@ struct State {
     period: Option<ArcHrTimerHandle<Pool>>,
 }
 
-/// The parts of `promised` regions, less those that are in use.
+/// The parts of `promised` regions, except those that are in use.
 struct Reserve {
     size: Size,
     promised: usize,
-    /// How many regions have begun and not ended.
+    /// Number of regions that have begun and have not ended.
     in_use: usize,
     mrs: Fifo<FastMr>,
-    /// A table in use stays in line, and is passed over.
+    /// Tables for lists. A table in use stays here, and is skipped.
     tables: Fifo<SpareTable>,
     memory: KVVec<MrExtMemory>,
 }
 
 impl Reserve {
-    /// Returns how many device regions are missing, because the device took them back for good.
+    /// Returns the number of missing device regions: they were deregistered and not replaced yet.
     fn missing(&self) -> usize {
         self.promised
             .saturating_sub(self.in_use)
             .saturating_sub(self.mrs.len())
     }
 
-    /// Checks whether a device region of this size is of use here, and fewer are there than were promised.
+    /// Checks whether the reserve takes a device region: it has the right size, and the reserve has
+    /// fewer than were promised.
     fn takes(&self, size: Size, mr: &FastMr) -> bool {
         // A region of the reserve may have any rights.
         size == self.size && !mr.keeps_rights() && self.mrs.len() < self.promised
@@ -465,7 +466,7 @@ impl Pool {
         self.inlet.place()
     }
 
-    /// Puts a region in a place of this pool. If nobody needs it, it is given back in the end. Any context.
+    /// Puts a region in a place of this pool, which deregisters it if nobody needs it. Any context.
     pub(crate) fn put_back(self: &Arc<Self>, place: Place<'_, FastMr>, mr: FastMr) {
         if place.put(mr) {
             // Already queued is as good.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registration queue: a queue pair for work on regions, replaced whenever it fails or its
-//! address does.
+//! The registration queue: a queue pair for requests about regions. The provider replaces the queue
+//! pair whenever it fails or loses its address.
 
 mod self_qp;
 
@@ -64,7 +64,8 @@ enum State {
 }
 
 impl State {
-    /// Returns the queue pair, if there is one that was not broken when last seen. `ENODEV` once the device goes away.
+    /// Returns the queue pair, unless it was broken when last seen. Returns `ENODEV` once the
+    /// device goes away.
     fn usable(&self) -> Result<Option<Arc<RegQp>>> {
         match self {
             Self::Up(SelfQp { qp, .. }) if !qp.is_broken() => Ok(Some(qp.clone())),
@@ -114,7 +115,7 @@ impl Queue {
             if let Some(qp) = usable {
                 return Ok(qp);
             }
-            // At the same address, without asking the driver about its ports. That may wait for holders of
+            // Reconnects at the same address. A query of the driver's ports may wait for holders of
             // the network stack's locks, who may be waiting for memory.
             let limit = crate::params::wr_timeout();
             let again = self.up().and_then(|broken| broken.again(limit).ok());
@@ -190,9 +191,8 @@ fn make(pd: &Arc<Pd>) -> Result<SelfQp> {
 const PROBES: u32 = 3;
 
 impl Queue {
-    /// Returns whether regions can be invalidated on this device; an error if they can't be registered, or if no
-    /// probe was answered.
-    /// Sleeps until the device is done.
+    /// Returns whether regions can be invalidated on this device. Returns an error if they can't be
+    /// registered, or if no probe has a result. Sleeps until the device is done.
     pub(crate) fn can_invalidate(&self) -> Result<bool> {
         let mut unknown = WrError::Flushed;
         for _ in 0..PROBES {

@@ -58,7 +58,8 @@ enum State {
     Over(Closed),
     /// Its memory is mapped; no peer reaches it yet.
     Prepared(SmallVec<PreparedMr<Memory>>),
-    /// Its memory is mapped, to be registered on an endpoint; or it was, and a peer that got the key there reaches it.
+    /// Its memory is mapped. The region is to be registered on an endpoint; or it was, and a peer
+    /// that got the key there reaches it.
     OnEndpoint(EpRegion),
     /// Peers reach it.
     Valid(SmallVec<ValidMr>),
@@ -235,10 +236,14 @@ impl Region {
         }
     }
 
-    /// Replaces the memory by the pages that the request's addresses have now. Sleeps until the device is done.
+    /// Replaces the memory by the pages that the request's addresses have now. Sleeps until the
+    /// device is done.
     ///
-    /// After an error the region is as it was, or out of reach for good. `EAGAIN` says that the registration on the
-    /// endpoint has not ended yet.
+    /// # Errors
+    ///
+    /// After an error, the region is unchanged, or no peer can reach it any more.
+    ///
+    /// - `EAGAIN`: the registration on the endpoint has not ended yet.
     pub(crate) fn refresh(
         &mut self,
         resources: &Resources,
@@ -341,8 +346,8 @@ impl Region {
             return false;
         };
         let mut is_free = false;
-        // `is_free_by` has found that the device registered the region and that the peer invalidated it, so this
-        // doesn't sleep.
+        // `is_free_by` has found that the device registered the region and that the peer
+        // invalidated it, so this doesn't sleep.
         region.land(fence, |mr| {
             resources.pool.put_back(room, mr);
             is_free = true;

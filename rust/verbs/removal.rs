@@ -2,10 +2,10 @@
 
 //! The removal of a device, and the link between it and an open domain. Either may end first.
 //!
-//! A domain may be closed while its device is removed. A removal callback may close other domains, of this device or of
-//! another one that is being removed. So the removal holds nothing of a domain while it runs
-//! callbacks or waits for consumers. It leaves the gate between its steps, and a concurrent close
-//! continues in its place. No callback waits for another callback.
+//! A domain may be closed while its device is removed. A removal callback may close other domains,
+//! of this device or of another one that is being removed. So the removal holds nothing of a domain
+//! while it runs callbacks or waits for consumers. It leaves the gate between its steps, and a
+//! concurrent close continues in its place. No callback waits for another callback.
 //!
 //! Lock order: the gate's lock, then that of the callbacks.
 

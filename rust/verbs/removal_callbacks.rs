@@ -62,12 +62,12 @@ impl Callbacks {
         }
     }
 
-    /// Takes the one with this argument back. Afterwards it isn't running, and won't be called. Sleeps until it has
-    /// returned if it is running.
+    /// Removes the callback with this argument. Afterwards it does not run, and is never called. If
+    /// it is running, sleeps until it has returned.
     ///
     /// # Errors
     ///
-    /// `EBUSY` if it is running and the caller `must_not_wait`.
+    /// - `EBUSY`: the callback is running, and the caller `must_not_wait`.
     pub(crate) fn remove(&self, arg: *mut c_void, must_not_wait: bool) -> Result<(), Errno> {
         let mut state = self.state.lock();
         state.left.retain(|other| other.arg != arg);

@@ -21,8 +21,8 @@ pub(super) struct TransferHandler {
     pub(super) conn: Arc<Conn>,
 }
 
-/// The completion target of a request about a region on an endpoint's queue. It tells the region's owner of the end, and
-/// the connection of a failure, because nobody waits for a registration.
+/// The completion target of a request about a region on an endpoint's queue. It reports the end to
+/// the region's owner, and a failure to the connection, because nobody waits for a registration.
 pub(super) struct RegionCompletion {
     pub(super) registering: Registering,
     pub(super) conn: Arc<Conn>,

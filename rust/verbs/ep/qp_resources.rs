@@ -44,9 +44,10 @@ pub(super) struct QpResources {
 }
 
 impl QpResources {
-    /// Creates a queue pair with space for `receives` receives, or one that takes its receives from `srq`. May be called
-    /// once. `join` is told where their completions come, before there are any. Its result is dropped if there is no
-    /// queue pair after all, which can be created again then. May sleep.
+    /// Creates the queue pair, with space for `receives` receives, or with the receives of `srq`.
+    /// Calls `join` with the completion queue before the first completion, and returns the result
+    /// of `join`. If there is no queue pair in the end, that result is dropped, and the caller may
+    /// try again. After success, the caller must not call this again. May sleep.
     pub(super) fn create_qp<J>(
         &self,
         receives: usize,

@@ -28,7 +28,7 @@ const PAGES: u32 = 257;
 /// The regions of an endpoint, for reads.
 #[pin_data]
 pub(super) struct Sinks {
-    /// How many regions reads can use at once, so how many pieces of memory can be registered at once.
+    /// Maximum number of regions that reads can use at a time. Each registers one piece of memory.
     pub(super) count: usize,
     pages: u32,
     fence: Fence,
@@ -170,7 +170,8 @@ impl Sinks {
         self.settle_later();
     }
 
-    /// Takes a region back that no peer can reach. `None` is a region that was deregistered, or leaked. Any context.
+    /// Takes back a region that no peer can reach. `None` stands for a region that was deregistered
+    /// or leaked. Any context.
     fn put(&self, mr: Option<FastMr>) {
         self.state.with(|state| match mr {
             Some(mr) => state.put(mr),

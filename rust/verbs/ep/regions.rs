@@ -2,9 +2,9 @@
 
 //! Regions that are registered on the queue pair of an endpoint (`KFI_MR_ENDPOINT`).
 //!
-//! Their registration goes ahead of the transfer that carries the key to the peer, and is waited for by
-//! nobody. A device carries out what is in a send queue one after the other, as far as it is about
-//! regions.
+//! The provider posts the registration ahead of the transfer that carries the key to the peer.
+//! Nobody waits for the registration. A device carries out the requests about regions in a send
+//! queue one after the other.
 
 use super::{
     conn::Signal,
@@ -29,7 +29,8 @@ const A_MOMENT: Delta = Delta::from_millis(10);
 /// How many of these intervals a second has.
 const MOMENTS: u32 = 100;
 
-/// A region that an endpoint registers, and that endpoint after the registration.
+/// A region that is registered on an endpoint's queue, and the endpoint that has posted the
+/// registration.
 pub(crate) struct EpRegion {
     mr: EndpointMr<Memory>,
     endpoint: Option<Arc<EpCore>>,
@@ -43,13 +44,14 @@ impl EpRegion {
         Ok(Self { mr, endpoint })
     }
 
-    /// Registers it on an endpoint, and returns how the peer reaches it that gets the key by a later message there.
-    /// Does nothing and returns `None` if the endpoint is not connected yet. Any context.
+    /// Registers the region on an endpoint. Returns the keys by which the peer reaches the region
+    /// after a later message on that endpoint. If the endpoint is not connected yet, does nothing
+    /// and returns `None`. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: the connection is gone, or the endpoint.
-    /// - `EAGAIN`: its queue is full.
+    /// - `ENOTCONN`: the connection or the endpoint is gone.
+    /// - `EAGAIN`: the endpoint's queue is full.
     /// - `ENOMEM`
     pub(crate) fn register(
         &mut self,
@@ -90,8 +92,8 @@ impl EpRegion {
         self.mr.is_settled()
     }
 
-    /// Checks whether the region is free: the peer has invalidated it, and that is a fence. `fence` is the fence of other
-    /// regions. Any context.
+    /// Checks whether the region is free: the peer has invalidated it, and that is a fence. `fence`
+    /// is the fence of other regions. Any context.
     pub(crate) fn is_free_by(&self, fence: Fence) -> bool {
         self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(&self.mr, fence)))
             .unwrap_or(false)
@@ -104,7 +106,8 @@ impl EpRegion {
         self.mr.settle(own.unwrap_or(fence))
     }
 
-    /// Calls `f` with the endpoint that has posted the registration, unless that endpoint is closed. Any context.
+    /// Calls `f` with the endpoint that has posted the registration, unless that endpoint is
+    /// closed. Any context.
     fn at_endpoint<T>(&self, f: impl FnOnce(&Inner) -> T) -> Option<T> {
         let inside = self.endpoint.as_ref()?.enter()?;
         let part = inside.part();
@@ -118,14 +121,15 @@ fn inner(part: &(dyn Any + Send + Sync)) -> Option<&Inner> {
 }
 
 impl Inner {
-    /// Has a region registered, at once or, if there is `more` to come, in one go with that; returns `false`,
-    /// and does nothing, if the endpoint is yet to be connected. Any context. After an error nothing was
-    /// begun.
+    /// Has a region registered: at once, or together with the next request if there is `more` to
+    /// come. If the endpoint is not connected yet, does nothing and returns `false`. Any context.
     ///
     /// # Errors
     ///
+    /// After an error, nothing was posted.
+    ///
     /// - `ENOTCONN`: the connection is gone.
-    /// - `EAGAIN`: its queue is full.
+    /// - `EAGAIN`: the endpoint's queue is full.
     /// - `ENOMEM`
     fn register(&self, mr: &mut EndpointMr<Memory>, more: bool) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(driver_errors::not_connected())?;

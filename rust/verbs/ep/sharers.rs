@@ -30,7 +30,8 @@ impl Sharers {
         Ok(())
     }
 
-    /// Removes the connection with this completion queue. Must be called before the queue is destroyed. Any context.
+    /// Removes the connection with this completion queue. Must be called before the queue is
+    /// destroyed. Any context.
     pub(super) fn remove(&self, at: CqId) {
         self.all.with(|all| all.retain(|(id, _)| *id != at));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of the parts that a pool keeps for regions that must not fail for lack of memory.
+//! The reserve of a pool: parts for regions whose registration must not fail for lack of memory.
 
 use super::{
     lines::Size,
@@ -15,7 +15,8 @@ use kfabric::{
 use rdma::sg::SpareTable;
 
 impl Pool {
-    /// Reserves the parts of `count` regions of up to this many pages. Called once. May sleep.
+    /// Reserves the parts of `count` regions of up to `pages` pages. Must be called at most once.
+    /// May sleep.
     pub(crate) fn reserve(&self, count: usize, pages: u32) -> Result {
         let size = Size::of(pages).ok_or(E2BIG)?;
         let mut reserve = Reserve {
@@ -44,7 +45,8 @@ impl Pool {
         }
     }
 
-    /// Notes that a region of the reserve has ended. If its device region is gone, another one is made. May sleep.
+    /// Notes that a region of the reserve has ended. If its device region was deregistered, has
+    /// another one made. May sleep.
     pub(crate) fn end_reserved(self: &Arc<Self>) {
         let missing = match &mut self.state.lock().reserve {
             Some(reserve) => {
@@ -61,9 +63,10 @@ impl Pool {
 
     /// Takes the device region of a region that has begun.
     ///
-    /// There is one, unless those that were used before were deregistered and are being replaced:
-    /// on software devices always, else after 255 times. Then this makes one, and if there is no
-    /// memory, waits for those that are being made. Sleeps.
+    /// The reserve has one, unless device regions were deregistered and their replacements are
+    /// pending. On software devices, each region is deregistered after its use; on others, after
+    /// 255 uses. If the reserve has none, this makes one. If there is no memory, it waits for the
+    /// pending replacements. Sleeps.
     pub(crate) fn take_reserved(self: &Arc<Self>) -> Result<FastMr> {
         let (next, size) = match &mut self.state.lock().reserve {
             Some(reserve) => (reserve.mrs.pop(), reserve.size),
@@ -81,7 +84,8 @@ impl Pool {
         })
     }
 
-    /// Does something with a table of entries that no list has, or without one if the reserve has none. May sleep.
+    /// Calls `f` with a table that no list has, or with `None` if the reserve has no free table.
+    /// May sleep.
     pub(crate) fn with_table<T>(&self, f: impl FnOnce(Option<&SpareTable>) -> T) -> T {
         let table = self.state.lock().reserve.as_mut().and_then(|reserve| {
             for _ in 0..reserve.tables.len() {
@@ -117,11 +121,12 @@ impl Pool {
         drop(freed);
     }
 
-    /// Replaces device regions that are gone. A failure is tried again when the next one is wanted.
+    /// Replaces device regions that were deregistered. After a failure, the next caller that needs
+    /// one starts another attempt.
     pub(super) fn refill_reserve(&self) {
         loop {
             let missing = self.state.lock().reserve.as_ref().map(|reserve| {
-                // One that waits counts as in use already, and there may be none for it.
+                // `in_use` counts a region that waits, although it may have no device region.
                 let waiting = reserve.mrs.is_empty() && reserve.in_use > 0;
                 (reserve.size, reserve.missing() > 0 || waiting)
             });

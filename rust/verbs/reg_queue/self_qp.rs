@@ -31,7 +31,8 @@ pub(super) struct PortAddress {
     port: u32,
     /// The index of the GID table's entry that the queue pair holds.
     gid: Option<c_int>,
-    /// The index is that of a default GID, which can't be made anew while a queue pair holds it.
+    /// True if the index is that of a default GID, which can't be made anew while a queue pair
+    /// holds it.
     pub(super) is_default: bool,
     /// The port's identifier in its subnet, or 0.
     lid: u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The device regions by which peers reach a region: one, or several that are used and closed together. And why a
-//! region has none.
+//! The device regions by which peers reach a region: one, or several that are used and closed
+//! together. [`Closed`] says why a region has none.
 
 use super::spec::MrSpec;
 use crate::{
@@ -19,16 +19,17 @@ use rdma::{
 pub(crate) enum Closed {
     /// Not created, or closed.
     Idle,
-    /// A step failed: no peer reaches it, for good.
+    /// A step failed. No peer can reach the region any more.
     Failed,
-    /// The device won't let go of some of it: its memory must never be freed.
+    /// The device won't let go of a part of the region, whose memory must never be freed.
     Stuck,
-    /// The device or its endpoint went away, and the device had let go of it, or won't.
+    /// The device or the endpoint went away. `stuck` says that the device won't let go of the
+    /// region.
     Ended { stuck: bool },
 }
 
 impl Closed {
-    /// Returns the state of a region whose registration was refused like this.
+    /// Returns the state of a region whose registration was refused with `refusal`.
     pub(super) fn after(refusal: &Refusal) -> Self {
         match refusal.errno() == Errno::ENOTRECOVERABLE {
             true => Self::Stuck,
@@ -36,16 +37,16 @@ impl Closed {
         }
     }
 
-    /// Checks whether it has to be closed yet.
+    /// Checks whether the region must still be closed.
     pub(super) fn is_open(self) -> bool {
         !matches!(self, Self::Idle | Self::Ended { .. })
     }
 
-    /// Returns whether the device has let go of the memory.
+    /// Checks whether the device has let go of the memory.
     ///
     /// # Errors
     ///
-    /// - `EIO`: it has not.
+    /// - `EIO`: the device has not let go of it.
     pub(super) fn released(self) -> Result<(), Refusal> {
         match self {
             Self::Stuck | Self::Ended { stuck: true } => Err(driver_errors::stuck()),
@@ -74,7 +75,7 @@ pub(super) fn keys(valid: &[ValidMr]) -> Keys {
     }
 }
 
-/// Returns how peers reach one of them. Any context.
+/// Returns how peers reach a device region. Any context.
 pub(super) fn piece(mr: &FastMr) -> RemotePiece {
     RemotePiece {
         key: u64::from(mr.rkey()),
@@ -126,8 +127,9 @@ pub(super) fn refresh(
     })
 }
 
-/// Takes device regions from the device, and keeps those that can be used again. Where several regions are released `together`, this makes no new device regions. Sleeps until no
-/// peer can reach the memory.
+/// Takes device regions from the device, and keeps those that can be used again. If several regions
+/// are released `together`, this makes no new device regions. Sleeps until no peer can reach the
+/// memory.
 ///
 /// # Errors
 ///
