@@ -101,7 +101,7 @@ mod request;
 mod srx;
 mod volatile;
 
-// The files of this room import these, and the names below, by `super::*`.
+// The files of this directory import these names, and the names below, by `super::*`.
 use crate::prelude::*;
 use handle::{
     as_raw,

@@ -153,11 +153,13 @@ impl provider::cm::PepOps for Pep {
     }
 }
 
-/// The side that requests a connection; `None` once it was answered. Dropping it rejects the request.
+/// The side that requests a connection; `None` once the request was answered. Dropping it rejects
+/// the request.
 pub(crate) struct Requester(Option<Arc<Side>>);
 
 impl Requester {
-    /// Makes a request of the side `from`, at the address `peer`, for a connection to `local`. May sleep.
+    /// Makes a request of the side `from`, at the address `peer`, for a connection to `local`. May
+    /// sleep.
     pub(crate) fn request(
         from: Arc<Side>,
         peer: SocketAddr,

@@ -16,7 +16,7 @@ mod pool;
 mod provider;
 mod side;
 
-// The files of this crate import these, and each other, by `crate::*`.
+// The files of this crate import these names, and each other's, by `crate::*`.
 use core::any::Any;
 use domain::Domain;
 use exported::{

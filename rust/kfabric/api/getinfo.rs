@@ -45,12 +45,12 @@ use crate::{
 };
 use kfi_bindings as c;
 
-/// Collects the answers of all providers. A provider that fails or has nothing doesn't keep
-/// others from answering. Its failure is returned only if no provider has anything.
+/// Collects the offers of all providers. If a provider fails or has no offer, the others are still
+/// asked. Returns the failure only if no provider has an offer.
 ///
 /// # Safety
 ///
-/// The arguments are those of [`kfi_getinfo`].
+/// The arguments must meet the requirements of [`kfi_getinfo`].
 unsafe fn ask(
     version: u32,
     node: *const c_char,
@@ -171,7 +171,7 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }
     let _noio = NoIo::enter();
-    // SAFETY: The arguments are those of this call.
+    // SAFETY: The arguments meet the requirements: the caller promises that for this call.
     let (ret, found) = match unsafe { ask(version, node, service, flags, hints) } {
         Ok(found) => (0, found.into_raw()),
         Err(refusal) => (refusal.report(), ptr::null_mut()),
@@ -249,9 +249,9 @@ pub(crate) struct InfoHints<'a> {
     domain: Option<&'a CStr>,
     /// The oldest version of the provider that will do.
     prov_version: u32,
-    /// The addresses of the open objects whose offers are wanted, and no others. They may be
-    /// anything, and are looked up each time: keeping an object open would have another task's
-    /// `kfi_close()` fail.
+    /// The addresses of open objects. If set, the consumer wants only their offers. An address may
+    /// be invalid, so each use looks it up. With a reference to the object instead, `kfi_close()`
+    /// of another task would fail.
     pub(super) opened_fabric: Option<NonNull<kfid_fabric>>,
     pub(super) opened_domain: Option<NonNull<kfid_domain>>,
     /// Authorization keys, to be handed back in the answer, and their sizes.

@@ -242,7 +242,7 @@ mod tests {
         msg: None,
     };
 
-    /// Checks whether the offer meets needs that `add` adds to none.
+    /// Checks whether the offer meets the needs that `add` sets, and no others.
     fn is_met(add: impl FnOnce(&mut Needs)) -> bool {
         let mut needs = Needs::default();
         add(&mut needs);

@@ -45,8 +45,8 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
     }
 }
 
-/// Reads the next event. May sleep. Waits for an event with this [timeout](handle::timeout), if
-/// given, which isn't possible on a queue with a handler.
+/// Reads the next event. Waits for it if there is a `timeout`, which [`handle::timeout`] has
+/// returned. A queue with a handler allows no wait. May sleep.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
 ///
 /// # Safety
 ///
-/// `eq` is an open queue of a [`Conn`].
+/// `eq` must be an open queue of a [`Conn`].
 unsafe fn next(eq: NonNull<kfid_eq>, timeout: Option<c_int>) -> Result<Option<ConnEvent>, Errno> {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
@@ -125,11 +125,11 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     }
 }
 
-/// Returns the cause of a failure, and the data that the peer sent. May sleep.
+/// A function that returns the cause of a failure, and the data that the peer sent. May sleep.
 pub(super) type Cause<'a> = &'a dyn Fn() -> (Errno, KVec<u8>);
 
-/// The handler of the event queue that calls a function with each connection event. If the event is
-/// a failure, the second argument returns its cause.
+/// The handler of the event queue, which calls a function with each connection event. If the event
+/// is a failure, the function's second argument returns the cause.
 struct QueueAdapter<F>(F);
 
 impl<F: Fn(ConnEvent, Cause<'_>) + Send + Sync + 'static> EventHandler for QueueAdapter<F> {

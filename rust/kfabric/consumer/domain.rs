@@ -124,9 +124,9 @@ impl Domain {
     /// sleep.
     ///
     /// As long as fewer than `count` of these regions are open, the provider can take them from the
-    /// reserve. In a domain with [`MrMode::ENDPOINT`] it does that for
-    /// callers that free memory, or if there is no memory. The objects of this crate aren't
-    /// reserved: they are allocated before anything is registered.
+    /// reserve. In a domain with [`MrMode::ENDPOINT`] it does that for callers that free memory, or
+    /// if there is no memory. The objects of this crate aren't reserved: they are allocated before
+    /// anything is registered.
     ///
     /// # Errors
     ///

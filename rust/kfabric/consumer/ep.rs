@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Endpoints that regions are bound to, and binding regions
-//! ([`MrMode::ENDPOINT`]).
+//! Endpoints that regions are bound to, and binding regions ([`MrMode::ENDPOINT`]).
 
 use super::*;
 use kfi_bindings::{

@@ -75,14 +75,14 @@ macro_rules! op {
 }
 pub(super) use op;
 
-/// Calls an operation of an object that opens another object, and returns that: `open_by!(object,
+/// Calls an operation that opens another object, and returns the new object: `open_by!(object,
 /// operation(arguments before the new object; arguments after it))`.
 ///
-/// If the provider returned success without an object, the error is `EIO`.
+/// Returns `EIO` if the operation succeeds without an object.
 ///
 /// # Safety
 ///
-/// The object is open. The arguments are valid for the operation.
+/// The object must be open. The arguments must be valid for the operation.
 macro_rules! open_by {
     ($object:expr, $op:ident($($before:expr),*; $($after:expr),*)) => {{
         let (raw, mut new) = ($object, ptr::null_mut());

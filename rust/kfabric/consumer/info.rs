@@ -216,8 +216,7 @@ impl Info {
         attr.is_some_and(|attr| attr.type_ == kfi_bindings::kfi_ep_type_KFI_EP_MSG)
     }
 
-    /// Checks whether endpoints of this offer can share receives
-    /// ([`SharedReceives`]).
+    /// Checks whether endpoints of this offer can share receives ([`SharedReceives`]).
     pub fn shares_receives(&self) -> bool {
         self.domain_attr()
             .is_some_and(|attr| attr.max_ep_srx_ctx > 0)

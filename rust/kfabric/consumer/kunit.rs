@@ -9,6 +9,6 @@ mod objects;
 mod reg;
 mod request;
 
-// The files of these tests import these by `super::*`.
+// The files of these tests import these names by `super::*`.
 use super::*;
 use fake::*;

@@ -166,8 +166,7 @@ impl Posting<'_> {
 
 /// Local memory that a [`Request`] can own.
 ///
-/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these,
-/// [`Pages`] or a [`BioVecList`].
+/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these, [`Pages`] or a [`BioVecList`].
 ///
 /// # Safety
 ///
@@ -276,8 +275,8 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
 
 /// Several pieces of memory, which one transfer takes as if they were contiguous.
 ///
-/// A [`Request`] with a list is posted by `kfi_sendmsg()`, `kfi_recvmsg()` or
-/// another call for messages, with one kvec for each piece.
+/// A [`Request`] with a list is posted by `kfi_sendmsg()`, `kfi_recvmsg()` or another call for
+/// messages, with one kvec for each piece.
 ///
 /// # Examples
 ///

@@ -232,8 +232,7 @@ impl Drop for Mapping {
 /// ([`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)). Call `kfi_open_ops()` on
 /// [`Domain::as_raw`] to get it. Rust has no safe way to it. The callback should:
 ///
-/// 1. Close the regions of the lists, and keep the lists that [`Mr::close`]
-///    returns.
+/// 1. Close the regions of the lists, and keep the lists that [`Mr::close`] returns.
 /// 2. Drop the lists, or [`unmap`](Self::unmap) them.
 /// 3. Keep the domain. Only close it, or drop the last reference to it, after the callback.
 ///

@@ -71,13 +71,12 @@ pub unsafe trait OwnedMemory: Send + 'static {
     fn to_device(&self) {}
 }
 
-/// Memory that can be registered: a [`Buffer`], [`Segments`],
-/// [`Pages`], a [`BioVecList`], a
+/// Memory that can be registered: a [`Buffer`], [`Segments`], [`Pages`], a [`BioVecList`], a
 /// [`MappedList`] or a [`Formed`].
 ///
 /// The consumer can access the memory before its registration, and after the region has returned
-/// it. In between, the [`Mr`] that owns the memory has the same methods. This trait is
-/// sealed. A consumer with another type of memory implements [`Buffer`].
+/// it. In between, the [`Mr`] that owns the memory has the same methods. This trait is sealed. A
+/// consumer with another type of memory implements [`Buffer`].
 pub trait Backing: OwnedMemory {
     /// Copies bytes from `offset` into all of `to`.
     ///

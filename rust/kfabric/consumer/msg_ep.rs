@@ -49,10 +49,10 @@ impl Receives for Connected {}
 /// An endpoint for a connection to one peer (`KFI_EP_MSG`), in a state `S`. Its requests have
 /// memory of type `B` and a context of type `C`.
 ///
-/// Its states are [`Created`], [`Enabled`], [`Connecting`] and
-/// [`Connected`]. Each step consumes the endpoint in the previous state. If
-/// connecting fails, or the connection ends, the endpoint can't be used again: drop it and open
-/// another one. Receives can be posted once it is enabled. Other transfers need a connection.
+/// Its states are [`Created`], [`Enabled`], [`Connecting`] and [`Connected`]. Each step consumes
+/// the endpoint in the previous state. If connecting fails, or the connection ends, the endpoint
+/// can't be used again: drop it and open another one. Receives can be posted once it is enabled.
+/// Other transfers need a connection.
 ///
 /// Dropping or closing it ends the connection, and sleeps until all posted transfers have
 /// completed. The queues of requests return them then. The endpoint's handler must not drop or

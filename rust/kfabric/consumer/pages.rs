@@ -20,9 +20,8 @@ use kernel::{
 
 /// Memory in single pages, which need not be contiguous.
 ///
-/// [`regbv`](super::Domain::regbv) registers the pages. [`MappedList`] maps
-/// them. A [`Request`] transfers them with `kfi_sendmsg()` or another call for
-/// messages.
+/// [`regbv`](super::Domain::regbv) registers the pages. [`MappedList`] maps them. A [`Request`]
+/// transfers them with `kfi_sendmsg()` or another call for messages.
 ///
 /// # Invariants
 ///
@@ -225,8 +224,8 @@ pub unsafe trait BioVecs: Send + 'static {
     fn is_writable(&self) -> bool;
 }
 
-/// Memory in bio_vecs, for [`regbv`](super::Domain::regbv) or for a [`Request`],
-/// which `kfi_sendmsg()` or another call for messages posts.
+/// Memory in bio_vecs, for [`regbv`](super::Domain::regbv) or for a [`Request`], which
+/// `kfi_sendmsg()` or another call for messages posts.
 pub struct BioVecList<B>(B);
 
 impl<B: BioVecs> BioVecList<B> {

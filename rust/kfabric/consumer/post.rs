@@ -96,7 +96,7 @@ fn post_memory<B: Local, C: Send + 'static>(
 /// An access to the peer's memory.
 #[derive(Clone, Copy)]
 pub(super) struct RmaAccess {
-    /// The use of the local memory: a read writes it.
+    /// The use of the local memory. A read of the peer's memory writes to it.
     role: Role,
     flags: u64,
     data: u64,

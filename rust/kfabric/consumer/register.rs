@@ -33,8 +33,7 @@ impl Options {
         }
     }
 
-    /// Sets the key. Providers that choose keys ([`MrMode::PROV_KEY`])
-    /// ignore it.
+    /// Sets the key. Providers that choose keys ([`MrMode::PROV_KEY`]) ignore it.
     pub const fn requested_key(self, requested_key: u64) -> Self {
         Self {
             requested_key,

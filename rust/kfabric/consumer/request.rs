@@ -10,8 +10,8 @@ use super::{
 /// A request: memory for a transfer, and a context of the consumer.
 ///
 /// Posting the request to an endpoint moves it to the provider. When the transfer has completed,
-/// the endpoint's [`RequestQueue`] returns it. The consumer can post it again
-/// to any endpoint of that queue. Posting allocates nothing, so it is possible in any context.
+/// the endpoint's [`RequestQueue`] returns it. The consumer can post it again to any endpoint of
+/// that queue. Posting allocates nothing, so it is possible in any context.
 ///
 /// # Soundness
 ///

@@ -58,8 +58,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the provider has no shared contexts
-    ///   ([`Info::shares_receives`]).
+    /// - `ENOSYS`: the provider has no shared contexts ([`Info::shares_receives`]).
     /// - `ENODATA`: the provider doesn't support that many receives.
     /// - `EINVAL`: the queue is of another domain.
     /// - `ENODEV`: the device is removed.

@@ -101,11 +101,11 @@ impl Other<'_> {
     }
 }
 
-/// Keeps the binding of an object for one purpose. Process context.
+/// Stores the binding of an object for one purpose. Process context.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: there is one.
+/// - `EINVAL`: the object has a binding for that purpose.
 pub(super) fn keep<T>(place: &SetOnce<T>, bound: T) -> Result<(), Refusal> {
     match place.populate(bound) {
         true => Ok(()),

@@ -29,7 +29,8 @@ pub(crate) type CounterObject = Obj<CounterBody>;
 
 /// The core's part of a counter.
 pub(crate) struct CounterBody {
-    /// Regions and endpoints keep it, too. It ignores changes after the close.
+    /// The core of the counter. Regions and endpoints that the counter is bound to have a reference,
+    /// too. After the close the core ignores changes.
     pub(crate) counter: Arc<CntrCore>,
     can_wait: bool,
 }

@@ -38,7 +38,8 @@ pub(crate) type CqObject = Obj<CqBody>;
 
 /// The core's part of a completion queue.
 pub(crate) struct CqBody {
-    /// Endpoints keep it, too. It discards completions after the close.
+    /// The core of the queue. Endpoints that the queue is bound to have a reference, too. After the
+    /// close the core discards completions.
     pub(crate) queue: Arc<CqCore>,
     /// The threads that wait.
     waiters: Children,
@@ -291,9 +292,10 @@ pub(crate) unsafe extern "C" fn open(
     comp_handler: c::kfi_comp_handler,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes. `attr` is null,
-    // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed. The queue
-    // calls it while it is open, and closing it waits for the call.
+    // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes.
+    // `attr` is null, an error pointer, or valid for the call. Any thread may call the handler
+    // until the queue is closed. An open queue calls the handler, and closing the queue waits for
+    // the call.
     unsafe {
         opening::open(domain.cast(), cq, |_, cq| {
             let wanted = parse_attr(attr, parse)?;

@@ -4,7 +4,8 @@
 //!
 //! An endpoint is of one of two kinds:
 //!
-//! - A connected endpoint of the provider ([`MsgEp`](crate::provider::msg_ep::MsgEpOps)) transfers data.
+//! - A connected endpoint of the provider ([`MsgEpOps`](crate::provider::msg_ep::MsgEpOps))
+//!   transfers data.
 //! - A bare endpoint of the core ([`DomainOps::endpoints`]) transfers no data. Regions are bound to it.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)

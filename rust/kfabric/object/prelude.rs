@@ -2,7 +2,8 @@
 
 //! The items that most files of objects import.
 //!
-//! Of the room itself, they are the common parts of all objects. The files of these parts can't import this.
+//! The items of this directory are the common parts of all objects. Files that define these parts
+//! can't import this prelude.
 
 pub(super) use super::{
     binding::{

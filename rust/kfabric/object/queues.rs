@@ -28,14 +28,16 @@ pub(super) fn timeout(msecs: c_int) -> Option<Jiffies> {
     u32::try_from(msecs).ok().map(msecs_to_jiffies)
 }
 
-/// The number of bytes or entries that were read or written, or an errno that is no mistake of the caller.
+/// The number of bytes or entries that were read or written, or an errno that is not reported as a
+/// refusal.
 pub(super) type ReadResult = Result<usize, Errno>;
 
-/// Calls `call`, which reads from a queue or writes to it. Returns the return value for C, and reports a refusal.
+/// Calls `call`, which reads from a queue or writes to it. Reports a refusal, and returns the
+/// return value for C.
 ///
 /// # Safety
 ///
-/// `queue` is an open queue of this core.
+/// `queue` must be an open queue of this core.
 pub(super) unsafe fn call<T: Object>(
     queue: *mut T::C,
     call: impl FnOnce(&Obj<T>) -> Result<ReadResult, Refusal>,
@@ -55,12 +57,13 @@ pub(super) trait Words {
     fn words(&self, prov_errno: c_int) -> Option<&'static CStr>;
 }
 
-/// Returns the text of a provider's error number: `kfi_cq_strerror()` and `kfi_eq_strerror()`. Any context.
+/// Returns the text of a provider's error number: `kfi_cq_strerror()` and `kfi_eq_strerror()`. Any
+/// context.
 ///
 /// # Safety
 ///
-/// - `queue` is an open queue of this core.
-/// - `buf` is null or valid for writes of `len` bytes.
+/// - `queue` must be an open queue of this core.
+/// - `buf` must be null or valid for writes of `len` bytes.
 pub(super) unsafe extern "C" fn strerror<T: Child<Parent: Words>>(
     queue: *mut T::C,
     prov_errno: c_int,

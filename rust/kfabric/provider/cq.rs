@@ -248,8 +248,8 @@ impl Drop for CqPlace {
 pub(super) const BATCH: usize = 64;
 
 impl CqCore {
-    /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Returns their
-    /// number. Any context; `out` runs with interrupts off.
+    /// Passes the next completions to `out`, up to the first failure and at most `most`, which is
+    /// not 0. Returns their number. Any context; `out` runs with interrupts off.
     ///
     /// # Errors
     ///
@@ -323,7 +323,8 @@ impl CqCore {
         }
     }
 
-    /// Reads the batches after the `first` completions, up to `most`. Returns the number of all.
+    /// Reads the completions that follow the `first` ones, in batches. Returns the number of all,
+    /// which is at most `most`.
     fn go_on(&self, first: usize, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
         let (mut all, mut last) = (first, first);
         while last == BATCH && all < most {
@@ -348,8 +349,8 @@ impl CqCore {
         read
     }
 
-    /// Sleeps until `threshold` entries or a failure are available, the timeout has expired, or `kfi_cq_signal()` ends the
-    /// wait. Returns whether a signal of the thread has ended it before.
+    /// Sleeps until `threshold` entries or a failure are available, the timeout has expired, or
+    /// `kfi_cq_signal()` ends the wait. Returns true if a signal of the thread has ended the wait.
     fn wait(
         &self,
         state: &mut IrqGuard<'_, State>,

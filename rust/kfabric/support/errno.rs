@@ -41,7 +41,7 @@ macro_rules! errnos {
                 $(assert!(Errno::$name.0 > 0 && Errno::$name.0 < 4096);)*
             };
 
-            /// Every number of `kfi_errno.h`, without its sign.
+            /// Every number of `kfi_errno.h`, as a positive number, and its text.
             const TEXTS: &[(u32, &CStr)] = &[
                 (kfi_bindings::KFI_SUCCESS, c"Success"),
                 $((kfi_bindings::[<KFI_ $name>], c_str(concat!($text, "\0").as_bytes())),)*

@@ -70,8 +70,9 @@ impl<T> IrqLock<T> {
     }
 }
 
-/// Sleeps until a notification, a signal, the end of the timeout, or a spurious wakeup. Returns whether the thread has
-/// a signal, and sets `left` to the remaining time. Without a timeout, `left` is `None`.
+/// Sleeps until a notification, a signal, the end of the timeout, or a spurious wakeup. Returns
+/// true if the thread has a signal, and sets `left` to the remaining time. Without a timeout,
+/// `left` is `None`.
 pub(crate) fn wait<T>(
     condvar: &CondVar,
     guard: &mut IrqGuard<'_, T>,

@@ -103,22 +103,24 @@ impl CoreQueue {
     }
 }
 
-/// Runs the handlers of event queues. Handlers belong to consumers and may sleep for any time. The
-/// bound is above the number of consumers of a machine, and below the hundreds of queues that there
-/// may be.
+/// The workqueue for handlers of event queues. Handlers belong to consumers, and may sleep for any
+/// time. The bound exceeds the usual number of consumers of a machine. A machine may have hundreds
+/// of event queues.
 pub(crate) static HANDLERS: CoreQueue = CoreQueue::new(c"kfi_events", 32);
 
-/// Runs the device's part of asynchronous registrations. The registration queue of a domain carries
-/// out one after the other; the others sleep. So a few for each of some domains suffice.
+/// The workqueue for the device's part of asynchronous registrations. The registration queue of a
+/// domain carries out one registration at a time, and the other work items sleep. So the bound is a
+/// few work items for each of several domains.
 pub(crate) static REGISTRATIONS: CoreQueue = CoreQueue::new(c"kfi_register", 16);
 
-/// Closes regions and tells their owners. This work calls consumers, which may sleep for any time,
-/// also until another domain has closed a region. So the bound is above the number of domains.
+/// The workqueue for closing regions and telling their owners. This work calls consumers, which may
+/// sleep for any time, also until another domain has closed a region. So the bound exceeds the
+/// number of domains.
 pub(crate) static CLOSINGS: CoreQueue = CoreQueue::new(c"kfi_close", u8::MAX);
 
-/// Takes down the regions of disconnected endpoints. It runs no code of consumers. Only devices can
-/// delay this work. A device can have hundreds of endpoints and be stuck. So the bound is some more
-/// than the useful number of threads.
+/// The workqueue for taking down the regions of disconnected endpoints. This work runs no code of
+/// consumers, so only devices can delay it. A stuck device can delay the work of hundreds of
+/// endpoints. So the bound exceeds the useful number of threads.
 pub(crate) static FALLS: CoreQueue = CoreQueue::new(c"kfi_fall", 64);
 
 /// All workqueues of the core, in the order in which [`exit`] frees them.

@@ -116,7 +116,7 @@ pub(super) fn place(queue: &CompletionQueue) -> Result<CqPlace> {
     object.queue.reserve().ok_or(EAGAIN)
 }
 
-/// A buffer of this many bytes in static memory, for tests that leak it.
+/// A buffer of the given size, in bytes, in static memory. For tests that leak it.
 pub(super) struct StaticBuffer(pub(super) usize);
 
 static BYTES: [Atomic<u64>; 2] = [const { Atomic::new(0) }; 2];
@@ -136,7 +136,7 @@ unsafe impl Buffer for StaticBuffer {
 ///
 /// # Safety
 ///
-/// `table` is a field of an open object that nobody else uses.
+/// `table` must be a field of an open object that nobody else uses.
 pub(super) unsafe fn with_table<T, R>(
     table: *mut *mut T,
     other: &mut T,

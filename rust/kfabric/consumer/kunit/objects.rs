@@ -204,7 +204,7 @@ mod tests_of_eq {
         EventQueueOptions::default().size(size).waits().writable()
     }
 
-    /// Opens a queue. Returns also the core's reference of an object that is bound to it.
+    /// Opens a queue. Also returns the reference that an object bound to the queue has.
     fn open(size: usize) -> Result<(Registered, Arc<EventQueue>, Arc<EqCore>)> {
         let provider = Fake::register()?;
         let queue = EventQueue::open(&fabric()?, options(size))?;

@@ -59,9 +59,9 @@ pub(super) struct MsgEpInit {
     pub(super) op_flags: OpFlags,
     /// The peer from the info.
     pub(super) peer: Option<SocketAddr>,
-    /// The endpoint was opened with a connection request.
+    /// True if the endpoint was opened with a connection request.
     pub(super) answers: bool,
-    /// The endpoint takes its receives from a shared context.
+    /// True if the endpoint takes its receives from a shared context.
     pub(super) shares: bool,
 }
 

@@ -102,11 +102,11 @@ impl BufferPointer for *const c_void {
     }
 }
 
-/// Posts a transfer of one buffer: its address, its length in bytes, and its descriptor.
+/// Posts a transfer of one buffer, given by address, length in bytes, and descriptor.
 ///
 /// # Safety
 ///
-/// `ep` is an open object.
+/// `ep` must be an open object.
 unsafe fn post_buffer<T: TypedKind>(
     ep: *mut kfid_ep,
     (buf, len, desc): (impl BufferPointer, usize, *mut c_void),

@@ -317,7 +317,7 @@ fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Opt
     }
 }
 
-/// Posts a transfer. `op` has no immediate data, and no key to invalidate: they are among the arguments.
+/// Posts a transfer. The immediate data and the key to invalidate are in `args`, not in `op`.
 ///
 /// # Errors
 ///

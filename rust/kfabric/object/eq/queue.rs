@@ -270,9 +270,12 @@ impl EqState {
 }
 
 impl EqCore {
-    /// Passes the next event to `out`, which returns its length. Removes the event if `out` succeeds and `peek` is
-    /// false. The other results are `EAGAIN` if the queue is empty, `EAVAIL` if the reader must read an error event
-    /// first, and `EOVERRUN` if events were lost here. Any context.
+    /// Passes the next event to `out`, which returns its length. Removes the event if `out`
+    /// succeeds and `peek` is false. Any context. The other results are:
+    ///
+    /// - `EAGAIN`: the queue is empty.
+    /// - `EAVAIL`: the reader must read an error event first.
+    /// - `EOVERRUN`: events were lost at this position.
     ///
     /// # Errors
     ///
@@ -291,8 +294,8 @@ impl EqCore {
         })
     }
 
-    /// Waits for an event and [reads](Self::read) it. `left` is the timeout, if there is one. The result is `EINTR` if
-    /// the queue is empty and a signal has ended the wait. Sleeps.
+    /// Waits for an event and [reads](Self::read) it. `left` is the timeout, if there is one. The
+    /// result is `EINTR` if the queue is empty and a signal has ended the wait. Sleeps.
     pub(super) fn wait_and_read(
         &self,
         peek: bool,

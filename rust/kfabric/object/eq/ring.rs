@@ -152,7 +152,7 @@ impl<T> EqRing<T> {
     /// # Errors
     ///
     /// - `EAGAIN`: the ring is empty.
-    /// - `EOVERRUN`: entries were lost here.
+    /// - `EOVERRUN`: entries were lost at this position.
     pub(super) fn first(&self) -> Result<&T, Errno> {
         if self.lost {
             return Err(Errno::EOVERRUN);

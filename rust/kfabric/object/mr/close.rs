@@ -48,8 +48,8 @@ impl MrClose {
     pub(super) fn begin(claim: Claim<MrBody>) -> Result<Self, Refusal> {
         let mr = settle(&claim)?;
         claim.hide();
-        // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes
-        // it, and keeps others from claiming the region.
+        // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this
+        // claim takes it, and keeps others from claiming the region.
         let object = unsafe { MrRef::from_raw(claim.keep()) };
         Ok(Self { object, mr })
     }
@@ -211,8 +211,8 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     let mr = held.mr.take();
     let reserved = held.close();
     object.hide();
-    // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes it,
-    // and keeps others from claiming the region.
+    // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this claim
+    // takes it, and keeps others from claiming the region.
     let object = unsafe { MrRef::from_raw(object.keep()) };
     drop(mr);
     MrParts::free(object, reserved, left.parent());

@@ -126,12 +126,13 @@ unsafe fn refresh(mr: &MrObject, modify: &c::kfi_mr_modify) -> Result<(), Refusa
     Ok(())
 }
 
-/// Implements `kfi_mr_raw_attr()`: writes the raw key of a region, and its base address, which is that of the first
-/// piece. Sleeps.
+/// Implements `kfi_mr_raw_attr()`: writes the raw key of a region, and the base address of its
+/// first piece. Sleeps.
 ///
 /// # Safety
 ///
-/// `arg` is null or a `struct kfi_mr_raw_attr`, whose pointers are null or valid for the call.
+/// `arg` must be null or a `struct kfi_mr_raw_attr`. The pointers in the structure must be null or
+/// valid for the call.
 unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`.
     let attr = unsafe { arg.cast::<c::kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
@@ -152,8 +153,8 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     }
     let raw = rawkey::encode(&pieces)?;
     *base_addr = pieces.first().map_or(0, |first| first.base);
-    // SAFETY: `room` is at least the length of `raw`, which is not 0. So `raw_key` isn't null, and is valid for `room`
-    // bytes.
+    // SAFETY: `room` is at least the length of `raw`, which is not 0. So `raw_key` isn't null, and
+    // is valid for `room` bytes.
     unsafe {
         attr.raw_key
             .copy_from_nonoverlapping(raw.as_ptr(), raw.len())

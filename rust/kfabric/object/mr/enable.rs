@@ -17,11 +17,13 @@ use crate::object::{
     pending_regs::PendingRegs, //
 };
 
-/// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
-/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`MrOps::enable`](crate::provider::MrOps::enable), it may sleep.
+/// Enables a pending region, reports that to the event queue, and wakes the waiting tasks. `more`
+/// says that the endpoint gets another request at once. Returns 0, or the number of an error that
+/// has been reported. Sleeps if the provider's [`MrOps::enable`](crate::provider::MrOps::enable)
+/// does.
 ///
-/// One of those may be closing the region, and give up C's reference before this has returned: so this
-/// has one of its own.
+/// A waiting task may close the region, and give up C's reference before this function returns. So
+/// the function has a reference of its own.
 pub(super) fn finish(object: MrRef, more: bool) -> c_int {
     let mut pending = object.inner.with(|inner| inner.take_pending(more));
     pending.done = pending.mr.as_mut().map(|mr| mr.enable(&pending.bindings));

@@ -188,7 +188,7 @@ fn of(domain: &DomainObject) -> Option<&Reserve> {
 pub(super) struct PreallocatedMr<'a> {
     domain: &'a DomainObject,
     memory: Memory,
-    /// The other parts.
+    /// The parts except `memory`.
     parts: MrParts,
     told: bool,
     local: DescEntry,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The items that most files of regions import, and the prelude of objects.
+//! The items that most files of regions import, and the items of the objects' prelude.
 
 pub(super) use super::{
     mr_ext::{
