@@ -30,9 +30,9 @@
  * @size: Size of this table in bytes, as its provider was built.
  * @reserve: Reserve the needs of @count regions of up to @pages pages each, in as many segments at
  *	most. From then on the reserve serves every registration of up to that size without gaps,
- *	while fewer than @count of its regions are open. In a domain with KFI_MR_ENDPOINT, it does so only if the
- *	task is freeing memory (PF_MEMALLOC), or no other memory could be had. The reserve is given
- *	back when the domain is closed.
+ *	while fewer than @count of its regions are open. In a domain with KFI_MR_ENDPOINT, it does
+ *	so only if the task is freeing memory (PF_MEMALLOC), or no other memory could be had. The
+ *	reserve is given back when the domain is closed.
  *	Process context; may sleep.
  *	Returns 0, or
  *	-KFI_EINVAL (@domain_fid isn't a domain, or @count or @pages is 0),

@@ -194,7 +194,8 @@ void ep_closing_case(struct kfi_test *t)
 
 	/*
 	 * A request that has just been sent, one that nobody has read, one that nobody has answered, and one that is
-	 * gone. iw_cm drops a request that comes while the listener is closed: the first has no answer over iWARP.
+	 * gone. iw_cm drops a request that arrives while the listener is being closed. So over iWARP the first has no
+	 * answer, and is left out.
 	 */
 	for (read = kfi_iwarp; read < 2; read++) {
 		p = ep_listening(t, NULL);

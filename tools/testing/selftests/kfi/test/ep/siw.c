@@ -137,8 +137,8 @@ static void siw_connecting_case(struct kfi_test *t)
 }
 
 /*
- * A driver tells by an errno that the listener was closed after the address was resolved, and before the request was
- * sent. iw_cm has a rejection with that errno if the listener is closed later.
+ * The driver returns an errno from iw_connect() if the listener was closed after the address was resolved and before
+ * the request was sent. If the listener is closed later, iw_cm reports a rejection with that errno.
  */
 static void siw_reset_case(struct kfi_test *t)
 {
