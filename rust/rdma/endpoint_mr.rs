@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions that are registered by a request on their consumer's queue pair, for which nobody waits, and the state of
-//! that registration.
+//! Regions that are registered by a request on their consumer's queue pair, and the state of that
+//! registration. Nobody waits for the request.
 
 use crate::{
     completion::Done,
@@ -37,15 +37,16 @@ use kernel::list::{
 /// A request that registers a lent region.
 pub type EndpointRegWr<L> = WorkRequest<InFlightRef<PreparedMr<L>>>;
 
-/// A request that ends a lent region, whose end `F` is told.
+/// A request that ends a lent region. `F` handles its completion.
 pub type InvalidationWr<F> = KBox<Request<WorkRequest<()>, F>>;
 
 /// A region that is lent to requests.
 ///
-/// The key is good for whoever gets it by something that is posted behind the registration, on the same
-/// queue pair. For all others it is when the registration has [ended](RegState::is_known).
+/// The key is valid for a peer that gets it by a request that is posted behind the registration, on
+/// the same queue pair. For all others it is valid when the registration has
+/// [ended](RegState::is_known).
 ///
-/// To be ended by [`EndpointMr::settle`]. Dropping it does the same, and sleeps as that.
+/// End it by [`EndpointMr::settle`]. Dropping it does the same, and also sleeps.
 pub struct EndpointMr<L: DmaList> {
     /// Taken out once, when this ends.
     lender: ManuallyDrop<InFlight<PreparedMr<L>>>,
@@ -54,16 +55,16 @@ pub struct EndpointMr<L: DmaList> {
 
 /// The result of lending a region.
 pub enum Settled<L> {
-    /// It was not posted.
+    /// The registration was not posted.
     Unposted(PreparedMr<L>),
-    /// The device has registered it.
+    /// The device has registered the region.
     Valid(ValidMr),
-    /// A peer has invalidated it, which was a fence.
+    /// A peer has invalidated the region, which was a fence.
     Free(FastMr),
-    /// It could not be registered, or that isn't known; it has been deregistered.
+    /// The registration failed, or its result is unknown. The region has been deregistered.
     Gone,
-    /// The device won't let go of it: it has been leaked, with its mapping, and its memory must never
-    /// be freed.
+    /// The device won't let go of the region, which has been leaked with its mapping. The memory
+    /// must never be freed.
     Stuck,
 }
 
@@ -91,14 +92,17 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         &self.fate
     }
 
-    /// Has it registered by a request, which `post` posts. The request tells what `then` returns, which must pass its
-    /// end on. Any context. After an error nothing was posted.
+    /// Creates a request that registers the region, and calls `post` to post it. `then` returns the
+    /// handler of its completion, which must pass the end of the request on to its argument. Any
+    /// context.
     ///
     /// # Errors
     ///
-    /// - `EBUSY` if that was done before.
+    /// After an error, nothing was posted.
+    ///
+    /// - `EBUSY` if there is a request already.
     /// - `ENOMEM`
-    /// - `EINVAL` if `post` has dropped the request, and says nothing.
+    /// - `EINVAL` if `post` has dropped the request, and returns success.
     /// - The errors of `post`.
     pub fn register<F: CompletionHandler<EndpointRegWr<L>>>(
         &mut self,
@@ -265,7 +269,8 @@ const FAILED: u32 = 4;
 /// regions.
 const LOST: u32 = 5;
 
-/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
+/// The receiver of the result of a registration or an invalidation. Dropping it reports a result,
+/// too.
 pub struct Registering(Arc<RegState>);
 
 impl RegState {

@@ -134,7 +134,7 @@ impl<S> Qp<S> {
         &self.raw.pd
     }
 
-    /// Has what is posted from now on refused, as if the queue pair had gone into error. Any context.
+    /// Refuses all later requests, as if the queue pair had gone into error. Any context.
     pub(crate) fn refuse(&self) {
         self.raw.sends.break_by(WcStatus::FLUSHED);
         self.raw.receives.break_by(WcStatus::FLUSHED);
@@ -157,10 +157,11 @@ impl<S> Qp<S> {
         self.raw.modify(&mut attr, mask)
     }
 
-    /// Destroys the queue pair: nothing that was posted is carried out or completes any more, and
-    /// what had not completed is told so. Sleeps.
+    /// Destroys the queue pair. No posted request is carried out or completes any more. Requests
+    /// that have not completed get an error. Sleeps.
     ///
-    /// On an error the queue pair has been leaked: what its requests refer to must never be freed.
+    /// After an error, the queue pair has been leaked, and the memory of its requests must never be
+    /// freed.
     pub fn destroy(mut self) -> Result {
         self.raw.end()
     }
@@ -304,7 +305,7 @@ impl RawQp {
 
 impl Drop for RawQp {
     fn drop(&mut self) {
-        // An error has been reported; who needs to know has called `destroy()`.
+        // An error has been reported. A caller that needs the result calls `destroy()`.
         let _ = self.end();
     }
 }

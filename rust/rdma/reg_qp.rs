@@ -48,10 +48,10 @@ use rdma_bindings as b;
 /// have completed. It polls for a moment, then sleeps. The depth of the queue limits the number of
 /// requests of all tasks that are under way.
 ///
-/// A work request that the device fails puts the queue pair into error for good, and the device
-/// flushes all requests that are posted from then on. Regions and their keys belong to the
-/// protection domain, so they survive the error: create a new queue pair and continue there. A
-/// request that the driver refuses at once affects no other request.
+/// A work request that the device fails puts the queue pair into error for good. Then the device
+/// flushes all requests that follow. Regions and their keys belong to the protection domain, so
+/// they survive the error: create a new queue pair and continue there. A request that the driver
+/// refuses at once affects no other request.
 ///
 /// # Requests that don't complete
 ///
@@ -94,18 +94,19 @@ pub struct RegQp {
     pd: Arc<Pd>,
     /// How long a request may take, in seconds.
     limit: u32,
-    /// Where requests complete to. Goes before what they lead to.
+    /// The completion queue of the requests. Dropped before `sends`, to which its completions
+    /// refer.
     cq: Arc<Cq>,
     sends: Arc<Outstanding>,
     #[pin]
     state: Mutex<State>,
-    /// The queue pair, for who is counted as posting while `up`.
+    /// The queue pair, for tasks that `posting` counts and that have found `up` set.
     raw: NonNull<rdma_bindings::ib_qp>,
-    /// [`RegQp::fail`] has not been called. Changes with the lock of `state`.
+    /// True until [`RegQp::fail`] is called. Changes under the lock of `state`.
     up: Atomic<bool>,
-    /// A request has not completed within `limit`.
+    /// True if a request has not completed within `limit`.
     late: Atomic<bool>,
-    /// How many are posting, or are about to look whether they may.
+    /// Number of tasks that are posting, or are about to check whether they may.
     posting: Atomic<u32>,
 }
 
@@ -187,8 +188,8 @@ impl PinnedDrop for RegQp {
 }
 
 impl RegQp {
-    /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
-    /// uninterruptibly: as long as those who have one wait.
+    /// Takes a credit. Returns [`WrError::Flushed`] if the queue pair breaks meanwhile. If other
+    /// tasks have all credits, sleeps, uninterruptibly, until one of them returns a credit.
     #[inline]
     fn credit(&self) -> Result<Credit<'_>, WrError> {
         match self.sends.credits().try_take() {
@@ -212,11 +213,12 @@ impl RegQp {
         }
     }
 
-    /// Does something with the queue pair, which is there meanwhile; [`None`] if it isn't up any more.
+    /// Calls `post` with the queue pair, which stays valid for the call. Returns [`None`] if the
+    /// queue pair isn't up any more.
     fn while_up<T>(&self, post: impl FnOnce(*mut rdma_bindings::ib_qp) -> T) -> Option<T> {
-        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
+        // Counted before it reads `up`: the task that clears `up` then waits for the counted ones.
         self.posting.fetch_add(1, Full);
-        // By the type invariant `raw` is there while somebody is counted who saw it up.
+        // By the type invariant `raw` is valid while a task is counted that found `up` set.
         let posted = self.up.load(Relaxed).then(|| post(self.raw.as_ptr()));
         self.posting.fetch_sub(1, Full);
         posted
@@ -275,7 +277,7 @@ impl RegQp {
             posted = unsafe { self.post_together(waiter, first, &mut requests) };
         }
         match self.wait(waiter) {
-            // The queue pair may have been destroyed because of what the driver has refused.
+            // A refusal of the driver may have caused the queue pair to be destroyed.
             Ok(()) => posted.and(waiter.result()),
             lost => lost,
         }
@@ -407,13 +409,12 @@ impl RegQp {
     }
 
     /// Gives valid regions other memory, behind the same keys, at the same addresses and with the
-    /// same rights: `lists` is to have as many, of the same lengths and offsets in their pages.
+    /// same rights. `lists` must have one list for each region, of the same length and the same
+    /// offset in its page. The fence must be an invalidation.
     ///
-    /// On success no peer can reach the old memory any more. In between, and from most errors on, no
-    /// peer can reach any, as [`RefreshError`] says; `mrs` is empty then. The fence must be an
-    /// invalidation.
-    ///
-    /// Sleeps, uninterruptibly, until the device is done.
+    /// After success no peer can reach the old memory any more. During the call no peer can reach
+    /// any memory of the regions. After most errors, that remains so, and `mrs` is empty:
+    /// [`RefreshError`] says when. Sleeps, uninterruptibly, until the device is done.
     pub fn refresh_all<L: DmaList>(
         &self,
         mrs: &mut SmallVec<ValidMr>,

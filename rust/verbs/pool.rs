@@ -62,7 +62,7 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     #[pin]
     inlet: ReturnList<FastMr>,
-    /// A period is over, and what was idle is not yet given back.
+    /// True if a period has ended and its idle regions have not been given back yet.
     due: Atomic<bool>,
     count: Count,
     #[pin]
@@ -317,7 +317,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Gets ready what is wanted. Failures are left to the one who needs a region.
+    /// Allocates the regions that the lines lack. After a failure, the task that needs a region
+    /// allocates it.
     fn refill(self: &Arc<Self>) {
         loop {
             let Some(size) = self.state.lock().lines.short_of() else {
@@ -360,7 +361,7 @@ impl Pool {
 impl WorkItem for Pool {
     type Pointer = Arc<Self>;
 
-    /// Gives back what was idle, and gets ready what is wanted.
+    /// Gives back idle regions, and allocates the regions that are needed.
     fn run(this: Arc<Self>) {
         // Others wait for the locks that this takes, on the way of writing memory back.
         let _noio = NoIo::enter();

@@ -23,10 +23,10 @@ use self_qp::SelfQp;
 /// Most work requests under way at a time.
 const DEPTH: u32 = 128;
 
-/// How often an address is looked for that was let go of to be made anew.
+/// Number of attempts to find an address that was released, so that it can be made anew.
 const RESCANS: u32 = 40;
 
-/// How long after one look the next comes.
+/// Time between two attempts.
 const RESCAN_AFTER: Delta = Delta::from_millis(50);
 
 /// The registration queue of a domain.
@@ -105,7 +105,7 @@ impl Queue {
     /// Makes a queue pair in the place of one that is broken or gone. Sleeps.
     #[cold]
     fn replace(&self) -> Result<Arc<RegQp>> {
-        // One at a time. The others find what it has made.
+        // One task at a time. The others find the queue pair that it has made.
         let _replacing = self.replacing.lock();
         let mut looks = 0;
         loop {
@@ -121,7 +121,7 @@ impl Queue {
             let again = self.up().and_then(|broken| broken.again(limit).ok());
             match again.map_or_else(|| make(&self.pd), Ok) {
                 Ok(fresh) => return self.put(fresh),
-                // `look_around` ends it, but may be waiting for who waits for us.
+                // `look_around` ends this state, but may wait for a task that waits for this one.
                 Err(_) if looks < RESCANS && (moving || self.is_moving()) => (),
                 Err(error) => return Err(error),
             }
@@ -239,8 +239,8 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Has a queue follow its port and address, until this is dropped; then nothing begins any
-    /// more, and what is under way ends with the work on `work`. May sleep.
+    /// Has a queue follow its port and address, until this is dropped. Then no work begins any
+    /// more. The workqueue `work` runs the work that is under way. May sleep.
     pub(crate) fn new(of: &Arc<Queue>, work: Arc<OwnedQueue>) -> Result<Self> {
         let changes = Changes {
             of: of.clone(),
@@ -252,7 +252,7 @@ impl Following {
         })
     }
 
-    /// Sleeps until what has begun has ended.
+    /// Waits until the work that has begun has ended. Sleeps.
     pub(crate) fn settle(&self) {
         self.work.flush();
     }
@@ -266,7 +266,7 @@ impl Drop for Following {
     }
 }
 
-/// Passes on what the device tells.
+/// A handler that queues work for each change that the device reports.
 struct Changes {
     of: Arc<Queue>,
     work: Arc<OwnedQueue>,
@@ -290,8 +290,9 @@ impl WorkItem for Queue {
 }
 
 impl Queue {
-    /// Replaces the queue pair if a new one would be elsewhere, and gives it up if its address is
-    /// gone and there is no other: who holds an address keeps it from coming back. Sleeps.
+    /// Replaces the queue pair if a new one would have another port or address. Gives the queue
+    /// pair up if its address is gone and there is no other, because a held address can't come
+    /// back. Sleeps.
     fn look_around(&self) {
         let Some(old) = self.up() else {
             return;
@@ -314,7 +315,7 @@ impl Queue {
             _ => return,
         }
         drop(current);
-        // Tasks that are inside end what they have begun.
+        // Tasks that use the old queue pair keep it until they have ended.
         drop(old);
         if moved {
             self.say_replaced(&"its port or address has changed");

@@ -47,7 +47,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Sets up what a domain needs. May sleep.
+    /// Sets up the resources of a domain. May sleep.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl Link {
         }
     }
 
-    /// Tells who wanted to be told. Sleeps as they do.
+    /// Calls the removal callbacks of the domain. Sleeps as they do.
     fn call_back(&self) {
         let Some(shut) = self.gate.resume() else {
             // The domain is being closed.
@@ -268,8 +268,8 @@ impl Link {
         }
     }
 
-    /// Takes away what the domain has on the device. Sleeps as long as others use the protection
-    /// domain, or until the domain's own end is done, if that came before.
+    /// Frees the domain's resources on the device. Sleeps as long as others use the protection
+    /// domain. If the domain was being closed before, sleeps until it is closed.
     fn take_away(&self) {
         let mut waits = 0;
         while let Some(shut) = self.gate.resume() {
@@ -300,14 +300,17 @@ const A_MOMENT: Delta = Delta::from_millis(1);
 /// How long to sleep between looks at a protection domain that others use.
 const WAIT: Delta = Delta::from_millis(50);
 
-/// After how many of these to say so in the log again.
+/// Number of these intervals between two messages in the log.
 const WAITS_PER_MESSAGE: u32 = 200;
 
-/// Ends what domains have on a device that goes away. Sleeps until that is done.
+/// Ends the use that domains make of a device that is being removed. Sleeps until that is done.
 ///
-/// Step by step for all of them: a callback may close another domain, or free what another's
-/// waits for; and who doesn't give back what is theirs on one domain keeps nobody from hearing of
-/// the removal, and no region of another open.
+/// Carries out each step for all domains before the next step, for two reasons:
+///
+/// - A callback may close another domain, or free an object that another domain's callback waits
+///   for.
+/// - If a consumer keeps objects on one domain, that must neither delay the callbacks of other
+///   domains, nor keep their regions open.
 pub(crate) fn remove(domains: &[Arc<Link>], calling_back: impl FnOnce(&dyn Fn())) {
     domains.iter().for_each(|domain| domain.shut());
     calling_back(&|| domains.iter().for_each(|domain| domain.call_back()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Finding out what a device really does.
+//! A probe of a device's invalidations.
 
 use super::RegQp;
 use crate::{
@@ -20,10 +20,10 @@ use kernel::{
 const BASE: u64 = 1 << 32;
 
 impl RegQp {
-    /// Registers a page that nobody knows of and invalidates it, and returns how the latter went:
-    /// there are devices that offer fast registration, but refuse to invalidate. On a device
-    /// [without](crate::Device::has_local_inv) that request nothing is posted for the latter, which
-    /// is EOPNOTSUPP then.
+    /// Registers a page whose key no peer knows, invalidates it, and returns the result of the
+    /// invalidation. Some devices offer fast registration, but refuse to invalidate. On a device
+    /// [without](crate::Device::has_local_inv) that request, this posts no invalidation, and the
+    /// result is EOPNOTSUPP.
     ///
     /// A failure may break the queue pair. Sleeps, uninterruptibly, until the device is done.
     ///

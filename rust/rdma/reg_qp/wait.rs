@@ -32,7 +32,7 @@ use kernel::time::{
 };
 use pin_init::stack_pin_init;
 
-/// How long to sleep between looks at who is posting, in milliseconds.
+/// Time between two checks whether tasks are posting, in milliseconds.
 const LOOK: i64 = 10;
 const LOOKS_PER_SECOND: u32 = 100;
 
@@ -63,15 +63,15 @@ impl RegQp {
         }
     }
 
-    /// Returns how many tasks are posting, or are about to find that they may not.
+    /// Returns the number of tasks that are posting, or are about to find that they may not.
     ///
-    /// Fully ordered, which a load is not: whoever is not counted yet sees what was said before.
+    /// Fully ordered, which a load is not. So a task that is not counted yet sees earlier stores.
     fn posting(&self) -> u32 {
         self.posting.fetch_add(0, Full)
     }
 
-    /// Waits for those who are posting, and returns whether there is none any more. Sleeps, hardly
-    /// ever and at most as long as a request may take.
+    /// Waits for the tasks that are posting. Returns true if all of them have returned. Sleeps,
+    /// rarely, and at most as long as a request may take.
     fn posters_left(&self) -> bool {
         for _ in 0..self.limit.saturating_mul(LOOKS_PER_SECOND) {
             if self.posting() == 0 {
@@ -82,17 +82,18 @@ impl RegQp {
         self.posting() == 0
     }
 
-    /// Destroys the queue pair, and returns whether that could be done. Sleeps. Nobody may have it up.
+    /// Destroys the queue pair. Returns true if it was destroyed. No other task may find `up` set.
+    /// Sleeps.
     pub(super) fn destroy(&self) -> bool {
-        // Without the lock: all who wait for their requests wait for those who post at the same time. Nobody begins to
-        // post after that, since the queue pair is not up.
+        // Without the lock, so that all tasks with requests wait for the posting ones at the same
+        // time. No task begins to post after that, since the queue pair is not up.
         if !self.posters_left() {
-            // A driver doesn't come back. It keeps us here, and so all that is ours.
+            // A driver doesn't return. Its task keeps a reference to this, and so the resources.
             return false;
         }
         let mut state = self.state.lock();
         let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
-            // It is leaked if it can't be.
+            // If the queue pair can't be destroyed, it is leaked.
             State::Present(qp) => qp.destroy().is_ok(),
             State::Destroyed => true,
             State::Stuck => false,
@@ -160,16 +161,17 @@ impl RegQp {
     }
 }
 
-/// How often to look in any case: others may have had the CPU in between, for as long as they like.
+/// Minimum number of polls. Other tasks may use the CPU between two polls, for any time.
 const LOOKS: u32 = 8;
 
-/// How long to look after that, before going to sleep.
+/// Time to poll after that, before the task sleeps.
 const LOOK_FOR: Delta = Delta::from_micros(100);
 
 impl RegQp {
-    /// Looks for a moment whether all requests of a waiter complete, and returns whether they have;
-    /// not if enough others look, or somebody sleeps: then softirq tells. Callbacks of others' requests
-    /// are called on the way. To be called before [`Waiter::begin_wait`].
+    /// Polls for a moment, and returns true if all requests of a waiter have completed. If enough
+    /// other tasks poll, or a task sleeps, this doesn't poll: then softirq reports completions.
+    /// Polling also calls the callbacks of other tasks' requests. Must be called before
+    /// [`Waiter::begin_wait`].
     pub(super) fn poll(&self, waiter: &Waiter<'_>) -> bool {
         let Some(polling) = self.cq.poll() else {
             return waiter.is_over();

@@ -29,7 +29,7 @@ impl Drop for Caches {
 
 /// The entries and the state of a list. It grows while it is filled.
 ///
-/// It is one pointer, since lists are moved with what is made of them.
+/// It is one pointer, since a list is moved with the region that is made of it.
 ///
 /// # Invariants
 ///

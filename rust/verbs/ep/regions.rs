@@ -22,11 +22,12 @@ use rdma::endpoint_mr::{
     Settled, //
 };
 
-/// How often memory is asked for by who can't go on without, and at which intervals.
+/// Number of attempts to allocate memory for a task that can't continue without it, and the time
+/// between two attempts.
 const ATTEMPTS: u32 = 100;
 const A_MOMENT: Delta = Delta::from_millis(10);
 
-/// How many of these intervals a second has.
+/// Number of these intervals in a second.
 const MOMENTS: u32 = 100;
 
 /// A region that is registered on an endpoint's queue, and the endpoint that has posted the
@@ -161,16 +162,17 @@ impl Inner {
         Ok(true)
     }
 
-    /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
-    /// otherwise. Sleeps until it has, or the endpoint is over.
+    /// Ensures that the registration of a region ends, and returns the fence of the region. `fence`
+    /// is its default. Sleeps until the registration or the endpoint has ended.
     fn settle(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
         if !self.await_end(mr, params::wr_timeout()) {
-            // Nothing else tells: neither of the registration, nor that there is no connection any more.
+            // Nothing else reports the registration, nor the end of the connection.
             self.conn.shut_down();
             self.end();
         }
         let fence = self.fence(mr, fence);
-        // Not before: the peer may invalidate it meanwhile, and it must not be invalidated once more then.
+        // Not earlier: the peer may invalidate the region meanwhile. Then it must not be
+        // invalidated again.
         self.forget(mr);
         fence
     }
@@ -207,7 +209,8 @@ impl Inner {
             match self.nudge(mr) {
                 Ok(Some(behind)) => return behind.wait(limit) && mr.is_settled(),
                 Ok(None) => return mr.wait(limit),
-                // No room: what ends next gives some, and may have been behind it.
+                // The queue is full. The next completion frees a slot, and may be behind the
+                // registration.
                 Err(error) if error == EAGAIN => fsleep(A_MOMENT),
                 Err(_) => return false,
             }
@@ -215,13 +218,13 @@ impl Inner {
         false
     }
 
-    /// Posts something behind the registration of a region, which tells that the registration has ended. `None` if
-    /// the registration has a completion of its own, since the device has no invalidation. May sleep, but not for
-    /// long.
+    /// Posts an invalidation behind the registration of a region. Its completion shows that the
+    /// registration has ended. Returns `None` if the device has no invalidation: then the
+    /// registration has a completion of its own. May sleep, but not for long.
     ///
     /// # Errors
     ///
-    /// - `EAGAIN`: the queue is full, perhaps of what is before it.
+    /// - `EAGAIN`: the queue is full, perhaps of requests before the registration.
     /// - Others: there is no connection any more, or no memory.
     fn nudge(&self, mr: &EndpointMr<Memory>) -> Result<Option<Invalidation>> {
         let inside = self.gate.enter().ok_or(ENODEV)?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A region in the hands of one who sleeps with its provider: to refresh it, to end it, or to write down
-//! how peers reach it.
+//! A region that a task holds while it sleeps in the provider: to refresh the region, to end it, or
+//! to write down how peers reach it.
 //!
-//! Others wait for that, but for who may not sleep: who enables a region, or is told of it.
+//! Other tasks wait until it is released, except tasks that must not sleep. These enable a region,
+//! or handle its event.
 
 use super::prelude::*;
 
@@ -48,7 +49,7 @@ impl Inner {
         self.rare.as_ref()?.bonds.endpoint.get()
     }
 
-    /// Gives what there is of it to who holds it.
+    /// Moves the provider's part and the list to a guard that holds the region.
     fn hold<'a>(&mut self, object: &'a MrObject) -> BusyMr<'a> {
         self.held = true;
         let list = |rare: &mut Pin<MrExtBox<MrExt>>| mem::take(rare.as_mut().project().list);
@@ -142,7 +143,7 @@ impl Drop for BusyMr<'_> {
                 *rare.as_mut().project().list = mem::take(&mut self.list);
             }
             inner.held = false;
-            // Under the lock: whoever closes the region may let its domain go then.
+            // Under the lock: afterwards, the task that closes the region may drop the domain.
             if inner.awaited {
                 self.object.parent().unsettled.changed.notify_all();
             }

@@ -82,9 +82,9 @@ impl MrClose {
         self.mr.as_mut().map_or(Ok(()), |mr| mr.close())
     }
 
-    /// Ends closing it, when the provider has. Returns 0, or the number of an error that has been
-    /// reported; the object is gone all the same. Sleeps until nobody uses what the provider has kept
-    /// of the memory.
+    /// Ends the close, after the provider has closed its part. Returns 0, or the number of an error
+    /// that has been reported. The object is gone in either case. Sleeps until nobody uses the
+    /// memory that the provider has kept.
     #[inline(always)]
     pub(super) fn end(self, closed: Result<(), Refusal>) -> c_int {
         let Self { object, mr } = self;
@@ -151,8 +151,8 @@ impl MrObject {
     }
 }
 
-/// Waits until the region is not pending, and takes what is to be closed. After an error it is as
-/// open as before.
+/// Waits until the region is not pending, and takes the provider's part to close it. After an
+/// error, the region is as open as before.
 fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
     object.inner.with(|inner| {
         while inner.state == MrState::Pending {
@@ -182,8 +182,9 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
     })
 }
 
-/// Closes a region if there is nothing to be waited for, and returns whether it has: then no peer can reach the
-/// memory. If not, it is still open, for who may sleep to close it. Any context.
+/// Closes a region if that needs no wait. Returns true if the region is closed: then no peer can
+/// reach the memory. If not, the region is still open, and a task that may sleep can close it. Any
+/// context.
 ///
 /// # Errors
 ///

@@ -33,7 +33,7 @@ const MORE: u64 = widen_u32(c::KFI_MORE);
 unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     // SAFETY: `fid` is null or an open object, as the caller promises.
     let object = unsafe { MrObject::from_fid(fid) }?;
-    // SAFETY: C has a reference to what is open, and keeps it meanwhile.
+    // SAFETY: C has a reference to the open region, and keeps it for the call.
     let object = unsafe { MrRef::another(NonNull::from(object)) };
     // SAFETY: `flags` is null or valid, as the caller promises.
     let flags = unsafe { flags.as_ref() }.copied().unwrap_or(0);
@@ -56,7 +56,7 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open region, `arg` what the command says.
+/// As the C API demands: `fid` must be an open region, and `arg` the argument of the command.
 pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.

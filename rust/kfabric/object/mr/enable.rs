@@ -34,20 +34,20 @@ pub(super) fn finish(object: MrRef, more: bool) -> c_int {
 fn conclude(object: MrRef, pending: Pending) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, pending);
-        // Under the same lock: whoever closes the region finds the event, and takes it out again.
+        // Under the same lock: the task that closes the region finds the event, and removes it.
         let event = object.report(inner, &done);
         inner.say(event);
         match &done {
             Ok(()) => 0,
-            // Reported while the region can't be closed, and the provider not be unloaded, whose words
-            // they are.
+            // Reported while the region can't be closed. So the provider, which has the text of the
+            // refusal, can't be unloaded.
             Err(refusal) if !inner.told => refusal.report(),
             Err(refusal) => refusal.errno().to_c(),
         }
     })
 }
 
-/// A region that is being enabled, in the hands of who does it.
+/// The parts of a region that is being enabled, held by the task that enables it.
 struct Pending {
     mr: Option<ProviderMr>,
     bindings: Bindings,
@@ -67,7 +67,7 @@ impl Pending {
 }
 
 impl Inner {
-    /// Takes out what is needed to enable a region that is pending.
+    /// Takes out the parts that are needed to enable a pending region.
     fn take_pending(&mut self, more: bool) -> Pending {
         Pending {
             mr: self.mr.take(),
@@ -108,8 +108,8 @@ impl Inner {
 }
 
 impl MrObject {
-    /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
-    /// lock is given up. Any context.
+    /// Ends enabling the region, publishes the result, and wakes the waiting tasks. They continue
+    /// once the lock is released. Any context.
     fn settle(&self, inner: &mut Inner, pending: Pending) -> Result<(), Refusal> {
         let done = inner.end(pending).map(|keys| {
             self.publish(Public::new(self.parent(), Some(&keys)));
@@ -122,14 +122,16 @@ impl MrObject {
         done
     }
 
-    /// Has it taken down with its endpoint, if it is bound to one. Called once, when it is enabled.
+    /// Has the region taken down with its endpoint, if it is bound to one. Must be called once,
+    /// when the region is enabled.
     fn tie(&self, inner: &Inner) {
         let Some(rare) = &inner.rare else {
             return;
         };
         if let Some(ties) = rare.bonds.endpoint.get() {
-            // SAFETY: Enabled once, so not tied yet; neither the object moves, nor what is rare of it, which is
-            // pinned and stays with it; and whoever closes it unties it.
+            // SAFETY: The region is enabled once, so it is not tied yet. The object does not move.
+            // `rare` is pinned and stays with the object. The task that closes the region unties
+            // it.
             unsafe { ties.tie(&rare.tie, NonNull::from(self).cast()) };
         }
     }
@@ -157,7 +159,8 @@ impl MrObject {
 
 /// Leaves a pending region, that an event queue tells of, to the core's workqueue. Any context.
 ///
-/// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
+/// Another task may close the region and then its domain before this returns. So this doesn't
+/// borrow the domain.
 pub(super) fn enable_later(object: MrRef) {
     let Some(queue) = workqueue::REGISTRATIONS.get() else {
         finish(object, false);

@@ -89,7 +89,7 @@ impl Answers<'_> {
 ///
 /// # Safety
 ///
-/// As the C API demands: what the attributes point to is valid.
+/// As the C API demands: the memory that the attributes point to must be valid.
 pub(crate) unsafe fn register(
     domain: &DomainObject,
     attrs: &[kfi_mr_attr],
@@ -193,7 +193,7 @@ fn refuse(
     preallocated.undo();
 }
 
-/// Closes what C isn't to get. Sleeps.
+/// Closes the regions that C must not get. Sleeps.
 fn undo(opened: Done, answers: &mut Answers<'_>) {
     for (index, one) in opened {
         if let Err(refusal) = one.undo() {
@@ -253,12 +253,13 @@ impl Group<'_> {
     }
 }
 
-/// Closes regions; what becomes of each goes to `answer`. Sleeps until no peer can reach the memory of
-/// those that were closed.
+/// Closes regions, and passes the result of each to `answer`. Sleeps until no peer can reach the
+/// memory of the closed ones.
 ///
 /// # Safety
 ///
-/// Each is null, an error pointer, or an open object, that nobody else uses. It may be there several times.
+/// Each pointer must be null, an error pointer, or an open object that nobody else uses. A pointer
+/// may occur several times.
 pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int)) {
     let begin = |mr: *mut kfid_mr, gone: &[*mut kfid_mr]| {
         if mr.is_null() {

@@ -112,8 +112,8 @@ impl MrExt {
         Ok(())
     }
 
-    /// Takes over until when the memory may be used, if anybody has asked for that, and gives back what is to be
-    /// dropped, which sleeps: what there was before. Any context.
+    /// Stores `lease` in the region's optional part, and returns the previous lease. Without that
+    /// part, returns `lease`. Dropping the returned lease sleeps. Any context.
     pub(super) fn lease(
         rare: &mut Option<Pin<MrExtBox<Self>>>,
         lease: Option<Lease>,

@@ -94,8 +94,8 @@ impl MrRef {
         Self(object)
     }
 
-    /// Drops it, and takes what the object was made of, if it was the last one: its memory, and what was rare
-    /// of it.
+    /// Drops the reference. If it was the last one, returns the memory and the optional part of the
+    /// object.
     pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<MrExtBox<MrExt>>>)> {
         let object = self.last()?;
         let rare = object.inner.with(|inner| inner.rare.take());
