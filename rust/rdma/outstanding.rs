@@ -144,7 +144,8 @@ impl Outstanding {
     ///
     /// `slot` must come from [`take_slot`](Self::take_slot) of `self`. Its request must not have been posted.
     pub(crate) unsafe fn put_back(&self, slot: &Slot) {
-        slot.free();
+        // SAFETY: The request was not posted, by the function's contract.
+        unsafe { slot.free() };
         self.standing.credits.give_back(1);
     }
 

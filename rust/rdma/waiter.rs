@@ -140,7 +140,8 @@ impl<'a> Waiter<'a> {
         let posted = slot.map_or(Err(busy), |slot| post(slot.cqe.get()));
         posted.inspect_err(|error| {
             if is_all(error) {
-                slot.inspect(|slot| slot.free());
+                // SAFETY: `is_all` returns true only if nothing was posted.
+                slot.inspect(|slot| unsafe { slot.free() });
                 // INVARIANT: No slot names the waiter for this request.
                 self.left.fetch_sub(1, Relaxed);
             }

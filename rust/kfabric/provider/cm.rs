@@ -151,8 +151,8 @@ impl ConnRequests {
         drop(asked);
     }
 
-    /// Reports a request. Returns the request if the core doesn't take it, so that the provider rejects it. May sleep for a
-    /// short time.
+    /// Reports a request. Returns the request without its data if the core doesn't take it, so that
+    /// the provider rejects it. May sleep for a short time.
     pub fn request(&self, request: ConnRequest) -> Option<ConnRequest> {
         match &*self.asked.lock() {
             Some(asked) => asked(request),

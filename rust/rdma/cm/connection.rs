@@ -317,7 +317,7 @@ impl ConnState {
         match id.connect(&self.endpoint.qp, &self.terms, &self.request) {
             // Over iWARP, the peer has closed its listener before the request was sent. The
             // connection manager reports a rejection with this errno if that happens later.
-            Err(error) if error == errno(bindings::ECONNRESET) => {
+            Err(error) if error == errno(bindings::ECONNRESET) && self.endpoint.is_iwarp(id) => {
                 let rejected = Rejected {
                     reason: error.to_errno(),
                     private_data: &[],

@@ -10,14 +10,15 @@ use crate::{
 use core::ops::Deref;
 use kernel::page::PAGE_SIZE;
 
-/// A fast memory region that is not valid at the device: no peer can reach anything through it.
+/// A fast memory region. Its owner knows that it is not valid at the device: no peer can reach
+/// anything through it. A `&FastMr` may belong to a [`ValidMr`].
 ///
 /// Dropping it deregisters it, and may sleep.
 ///
 /// # Invariants
 ///
 /// No work request that would make the region valid has been posted, or the region has been
-/// fenced since.
+/// fenced since. The one in a [`ValidMr`] is an exception: it is lent by shared reference only.
 pub struct FastMr {
     pub(super) raw: RawMr,
     max_pages: u32,

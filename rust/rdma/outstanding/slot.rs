@@ -87,8 +87,12 @@ impl Slot {
         taken
     }
 
-    /// Frees the slot of a request that was not posted.
-    pub(crate) fn free(&self) {
+    /// Frees the slot.
+    ///
+    /// # Safety
+    ///
+    /// Its request must not have been posted.
+    pub(crate) unsafe fn free(&self) {
         self.owner.store(null_mut(), Relaxed);
     }
 

@@ -84,7 +84,7 @@ impl<'a> BorrowedSg<'a> {
     /// registration checks. Returns [`None`] in two cases:
     ///
     /// - The device has only smaller pages. For these the registration does not check the entries.
-    /// - A part of the list has been copied.
+    /// - A part of an entry has been copied.
     ///
     /// # Safety
     ///

@@ -27,7 +27,8 @@ use kernel::dma::DataDirection;
 /// - [`DmaList::with_raw`] must lend a scatterlist with at least [`DmaList::count`] mapped entries,
 ///   not 0. They must be mapped for each device for which [`DmaList::is_for`] returns true.
 /// - The mapping and the memory must stay valid until the result of [`DmaList::into_mapping`] is
-///   dropped, or forever if it is leaked.
+///   dropped, or forever if it is leaked. A type that ends its mapping when it is dropped must not
+///   have the default of that function.
 /// - [`DmaList::boundaries`] must return the boundaries of these entries.
 pub unsafe trait DmaList: Sized {
     /// Checks whether the list is mapped for this device.

@@ -33,6 +33,8 @@ pub(super) fn finish(object: MrRef, more: bool) -> c_int {
 /// Ends enabling a region, as the second half of [`finish`]. Any context.
 fn conclude(object: MrRef, pending: Pending) -> c_int {
     object.inner.with(|inner| {
+        // Drops the bindings under the lock. They are not the last references: the region has them
+        // until it is closed, and a close waits while the region is being enabled.
         let done = object.settle(inner, pending);
         // Under the same lock: the task that closes the region finds the event, and removes it.
         let event = object.report(inner, &done);
