@@ -20,7 +20,7 @@ pub struct Proposal<'a> {
     /// Parameters of the connection. The limits of the device and of the peer apply.
     pub terms: ConnParam,
     /// Private data for the peer: at most [`MAX_REQUEST_DATA`] or
-    /// [`MAX_ACCEPT_DATA`](super::MAX_ACCEPT_DATA) bytes.
+    /// [`MAX_ACCEPT_DATA`] bytes.
     pub private_data: &'a [u8],
     /// Time limit for connecting, in milliseconds. The connection manager gives up after 74
     /// seconds.

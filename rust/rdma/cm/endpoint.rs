@@ -17,7 +17,7 @@ use kernel::alloc::Flags;
 /// It accepts receive requests from its creation, and send requests once it is connected. Its state
 /// changes while other tasks post. So it is shared, and the states of a [`Qp`] are not types here.
 ///
-/// The [`Connection`](super::Connection) must be dropped first. The drop may sleep: see
+/// The [`Connection`] must be dropped first. The drop may sleep: see
 /// [`Connection::close`](super::Connection::close).
 pub struct Endpoint {
     pub(crate) qp: Qp<Init>,

@@ -382,9 +382,8 @@ pub trait Events: Send + Sync + 'static {
     /// may sleep for a lock or for memory. It must not
     ///
     /// - wait for a peer, for a user or for another event;
-    /// - drop a connection, a [`Listener`](crate::cm::Listener), an [`Incoming`](crate::cm::Incoming) or a
-    ///   [`Resolved`](crate::cm::Resolved), nor disconnect: they wait for the handler. Use a workqueue
-    ///   for that.
+    /// - drop a connection, a [`Listener`], an [`Incoming`] or a [`Resolved`], nor disconnect: they
+    ///   wait for the handler. Use a workqueue for that.
     fn event(&self, event: Event<'_>);
 }
 
