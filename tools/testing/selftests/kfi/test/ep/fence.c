@@ -148,10 +148,8 @@ void ep_regions_accessed_case(struct kfi_test *t)
 	void *table;
 	int write;
 
-	if (!kfi_hardware) {
-		ktap_skip(t, "the device is not the model");
+	if (!needs_model(t))
 		return;
-	}
 	if (ep_memory_open(t, &m, &wants, LEN) &&
 	    EXPECT_EQ(t, kfi_open_ops(&m.p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &table, NULL), 0)) {
 		verbs = table;

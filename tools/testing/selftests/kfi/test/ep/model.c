@@ -22,13 +22,6 @@ static void *ctx(unsigned long n)
 	return (void *)(0x30de1000 + n);
 }
 
-static bool needs_model(struct kfi_test *t)
-{
-	if (!kfi_hardware)
-		ktap_skip(t, "no model NIC");
-	return kfi_hardware;
-}
-
 /* Waits until the device has counted one more than @before. */
 static bool counted(struct kfi_test *t, struct ib_device *dev, const char *name, long before)
 {

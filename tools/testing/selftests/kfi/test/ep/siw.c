@@ -148,10 +148,8 @@ static void siw_reset_case(struct kfi_test *t)
 	struct ep_pair *p;
 	void *table;
 
-	if (!kfi_hardware) {
-		ktap_skip(t, "the device is not the model");
+	if (!needs_model(t))
 		return;
-	}
 	p = ep_listening(t, NULL);
 	if (!p || !EXPECT_EQ(t, kfi_open_ops(&p->side[0].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &table, NULL), 0))
 		goto out;

@@ -11,6 +11,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "debugfs.h"
+#include "env.h"
 
 /* Open a file below debugfs, and map @size bytes of the process for what goes through it. */
 static struct file *open_file(const char *path, int flags, size_t size, unsigned long *at)
@@ -125,6 +126,19 @@ bool debugfs_set(struct kfi_test *t, const char *path, long value)
 		len = f->f_op->write(f, (char __user *)at, size, &pos);
 	close_file(f, at, size);
 	return EXPECT(t, len == size, "%s: %zd", path, len);
+}
+
+/**
+ * needs_model() - Skip a case that needs the model NIC, if the device is another one.
+ * @t: The case.
+ *
+ * Return: Whether the device is the model.
+ */
+bool needs_model(struct kfi_test *t)
+{
+	if (!kfi_hardware)
+		ktap_skip(t, "no model NIC");
+	return kfi_hardware;
 }
 
 /**

@@ -12,6 +12,8 @@ long figure_of(const char *text, const char *name);
 long debugfs_figure(struct kfi_test *t, const char *path, const char *name);
 bool debugfs_set(struct kfi_test *t, const char *path, long value);
 
+bool needs_model(struct kfi_test *t);
+
 /* The files of the model NIC (../nic/) that is @dev. */
 long nic_stat(struct kfi_test *t, struct ib_device *dev, const char *name);
 bool nic_set(struct kfi_test *t, struct ib_device *dev, const char *file, long value);
