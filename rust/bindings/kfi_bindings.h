@@ -20,6 +20,7 @@
 #include <kfi_dma_ext.h>
 #include <kfi_raw_ext.h>
 #include <kfi_reserve_ext.h>
+#include <kfi_reuse_ext.h>
 #include <kfi_verbs_ext.h>
 #include <kfi_loop_ext.h>
 #include <kfabric_helpers.h>

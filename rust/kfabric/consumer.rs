@@ -22,6 +22,8 @@
 //! [`Domain::reg_many`] registers many buffers, and [`Mr::close_many`] closes many regions, with
 //! one wait for the device.
 //!
+//! An [`EmptyMr`] is filled with the memory of a request in any context, and emptied again.
+//!
 //! A [`Counter`] and an [`Endpoint`] are opened in a domain, too. If an [`EventQueue`] is
 //! [bound](Domain::bind) to a domain, registrations don't wait for the device. An event reports
 //! that a region has its key.
@@ -98,6 +100,7 @@ mod pages;
 mod post;
 mod register;
 mod request;
+mod reuse;
 mod srx;
 mod volatile;
 
@@ -232,5 +235,9 @@ pub use request::{
     RequestReader,
     Requests,
     Transfer, //
+};
+pub use reuse::{
+    EmptyMr,
+    FilledMr, //
 };
 pub use srx::SharedReceives;

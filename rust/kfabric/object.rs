@@ -26,3 +26,4 @@ pub(crate) mod pending_regs;
 pub(crate) mod pep;
 pub(crate) mod prelude;
 mod queues;
+pub(crate) mod reuse;

@@ -18,6 +18,7 @@ pub(crate) mod fabric;
 pub mod kept;
 pub(crate) mod mr;
 pub mod msg_ep;
+pub mod reuse;
 pub mod ticket;
 
 pub use domain::{

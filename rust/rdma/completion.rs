@@ -49,6 +49,13 @@ impl Done {
         unsafe { bindings::complete_all(self.inner.get()) };
     }
 
+    /// Has it happen once more. The [`complete`](Self::complete) before has returned, and nobody waits. Any context.
+    pub(crate) fn renew(&self) {
+        // SAFETY: `inner` is initialized by the type invariant, and nobody uses it meanwhile, as the caller
+        // promises.
+        unsafe { bindings::init_completion(self.inner.get()) };
+    }
+
     /// Waits for it, at most one [`NAP`], and returns whether it has happened. Sleeps,
     /// uninterruptibly.
     pub(crate) fn nap(&self) -> bool {

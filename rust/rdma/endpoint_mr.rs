@@ -26,12 +26,18 @@ use crate::{
         WorkRequest, //
     }, //
 };
-use kernel::list::{
-    impl_list_arc_safe,
-    impl_list_item,
-    AtomicTracker,
-    ListLinks,
-    TryNewListArc, //
+use kernel::{
+    list::{
+        impl_list_arc_safe,
+        impl_list_item,
+        AtomicTracker,
+        ListLinks,
+        TryNewListArc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
 
 /// A request that registers a lent region.
@@ -134,7 +140,7 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         &self,
         then: impl FnOnce(Registering) -> F,
     ) -> Result<(InvalidationWr<F>, Invalidation)> {
-        let own = RegState::new(self.fate.key, self.fate.device)?;
+        let own = RegState::new(self.fate.key(), self.fate.device)?;
         own.state.store(WAITING, Relaxed);
         let behind = match self.fate.is_invalidated() {
             true => WorkRequest::empty(),
@@ -142,18 +148,12 @@ impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
         };
         let request = Request::new(behind, then(Registering(own.clone())), GFP_KERNEL)?;
         let of = self.fate.clone();
-        Ok((request, Invalidation { own, of }))
+        Ok((request, Invalidation::new(own, of)))
     }
 
     /// Checks whether the region was not posted, or its registration has ended. Any context.
     pub fn is_settled(&self) -> bool {
-        !self.fate.is_given() || self.fate.is_known()
-    }
-
-    /// Waits at most `seconds` seconds until the registration is settled, and returns whether it
-    /// is. Sleeps, uninterruptibly.
-    pub fn wait(&self, seconds: u32) -> bool {
-        self.is_settled() || self.fate.wait(seconds)
+        self.fate.is_settled()
     }
 }
 
@@ -170,24 +170,12 @@ impl<L: DmaList> EndpointMr<L> {
     /// deregistered that the device did not register. If need be, the caller must end the queue
     /// pair of the requests.
     pub fn settle(self, fence: Fence) -> Settled<L> {
-        let fate = self.fate.clone();
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped nor used again.
-        let settled = unsafe { this.end() };
+        let settled = unsafe { this.end(fence) };
         // SAFETY: `this` is never dropped, so nobody else drops its fate.
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
-        match settled {
-            Settled::Valid(mr) if fate.is_free_by(fence, &mr.pd().device) => {
-                // SAFETY: `is_free_by` has found that the device has invalidated the region, and
-                // that this is the fence `fence` on that device.
-                let mut mr = unsafe { mr.into_free() };
-                if fence.keeps_rights() {
-                    mr.keep_rights();
-                }
-                Settled::Free(mr)
-            }
-            settled => settled,
-        }
+        settled
     }
 
     /// Ends lending the region, and returns the result. Sleeps until all its requests have ended.
@@ -195,43 +183,79 @@ impl<L: DmaList> EndpointMr<L> {
     /// # Safety
     ///
     /// The caller must call this once, and must not use the lender afterwards.
-    unsafe fn end(&mut self) -> Settled<L> {
+    unsafe fn end(&mut self, fence: Fence) -> Settled<L> {
         // SAFETY: The caller promises that this is the only call, and the last use of the lender.
         let lender = unsafe { ManuallyDrop::take(&mut self.lender) };
         if !self.fate.is_given() {
             return Settled::Unposted(lender.take_back());
         }
-        match self.fate.outcome() {
+        let outcome = self.fate.outcome();
+        let mr = match outcome {
+            // SAFETY: The queue pair could not be destroyed, so all its requests were leaked, with
+            // their loans.
+            LOST => unsafe { lender.take_lost() },
+            _ => lender.take_back(),
+        };
+        // SAFETY: `outcome` is that of the registration of `mr`.
+        unsafe { settled(mr, outcome, &self.fate, fence) }
+    }
+}
+
+/// Returns what is left of a region whose registration has ended with this outcome. If the fence trusts a peer's
+/// invalidation, the invalidation may have freed the region. Sleeps while a region is deregistered that the device did not
+/// register.
+///
+/// # Safety
+///
+/// `outcome` must be that of the registration of `mr`, and `fate` its state. The request must not use the region any
+/// more, unless it is [`LOST`].
+pub(crate) unsafe fn settled<L: DmaList>(
+    mr: PreparedMr<L>,
+    outcome: u32,
+    fate: &RegState,
+    fence: Fence,
+) -> Settled<L> {
+    match outcome {
+        VALID => {
             // SAFETY: The device has carried out the registration.
-            VALID => Settled::Valid(unsafe { lender.take_back().into_valid() }),
-            LOST => {
-                // SAFETY: The queue pair could not be destroyed, so all its requests were leaked, with
-                // their loans.
-                unsafe { lender.take_lost() }.leak();
-                Settled::Stuck
+            let mr = unsafe { mr.into_valid() };
+            if !fate.is_free_by(fence, &mr.pd().device) {
+                return Settled::Valid(mr);
             }
-            _ => match lender.take_back().abandon() {
-                Some(list) => {
-                    drop(list);
-                    Settled::Gone
-                }
-                None => Settled::Stuck,
-            },
+            // SAFETY: `is_free_by` has found that the device has invalidated the region, and
+            // that this is the fence `fence` on that device.
+            let mut mr = unsafe { mr.into_free() };
+            if fence.keeps_rights() {
+                mr.keep_rights();
+            }
+            Settled::Free(mr)
         }
+        LOST => {
+            mr.leak();
+            Settled::Stuck
+        }
+        _ => match mr.abandon() {
+            Some(list) => {
+                drop(list);
+                Settled::Gone
+            }
+            None => Settled::Stuck,
+        },
     }
 }
 
 impl<L: DmaList> Drop for EndpointMr<L> {
     fn drop(&mut self) {
         // SAFETY: The lender isn't used again.
-        drop(unsafe { self.end() });
+        drop(unsafe { self.end(Fence::DEREGISTER) });
     }
 }
 
 /// The state of the registration of a lent region.
 #[pin_data]
 pub struct RegState {
-    key: u32,
+    /// Of the region, which has another one each time that it is registered.
+    key: Atomic<u32>,
     /// Of this device, for as long as the region is lent.
     device: DeviceId,
     state: Atomic<u32>,
@@ -257,17 +281,17 @@ impl_list_item! {
 }
 
 /// There is no request.
-const NONE: u32 = 0;
+pub(crate) const NONE: u32 = 0;
 /// A task is posting the request.
-const GIVEN: u32 = 1;
-const WAITING: u32 = 2;
+pub(crate) const GIVEN: u32 = 1;
+pub(crate) const WAITING: u32 = 2;
 /// The device has carried out the request.
-const VALID: u32 = 3;
+pub(crate) const VALID: u32 = 3;
 /// The device has not carried out the request, or its result is unknown.
-const FAILED: u32 = 4;
+pub(crate) const FAILED: u32 = 4;
 /// The queue pair could not be destroyed, so all its requests were leaked, with their references to
 /// regions.
-const LOST: u32 = 5;
+pub(crate) const LOST: u32 = 5;
 
 /// The receiver of the result of a registration or an invalidation. Dropping it reports a result,
 /// too.
@@ -276,7 +300,12 @@ pub struct Registering(Arc<RegState>);
 impl RegState {
     /// Returns the key of the region. Any context.
     pub fn key(&self) -> u32 {
-        self.key
+        self.key.load(Relaxed)
+    }
+
+    /// Checks whether the region was not posted, or its registration has ended. Any context.
+    pub fn is_settled(&self) -> bool {
+        !self.is_given() || self.is_known()
     }
 
     /// Checks whether the registration has ended. Any context.
@@ -288,27 +317,35 @@ impl RegState {
     /// the peer of the queue pair on which the region is lent: fences are about that peer. Any
     /// context.
     pub fn see(&self, invalidated: Invalidated<'_>) {
-        if invalidated.key() == self.key && invalidated.device() == self.device {
+        if invalidated.key() == self.key() && invalidated.device() == self.device {
             self.by_peer.store(true, Release);
         }
     }
 
     /// Checks whether the device has registered the region. Any context.
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.state.load(Acquire) == VALID
     }
 
     /// Returns the result of the registration, which must have begun: [`VALID`], [`FAILED`] or
     /// [`LOST`]. Sleeps, uninterruptibly, until the registration [has ended](Self::is_known).
-    fn outcome(&self) -> u32 {
+    pub(crate) fn outcome(&self) -> u32 {
         if !self.is_known() {
             self.done.wait();
         }
+        self.await_known();
         self.state.load(Acquire)
     }
 
+    /// Waits for the state that [`end`](Self::end) sets next. Sleeps, if at all, for a moment.
+    fn await_known(&self) {
+        while !self.is_known() {
+            fsleep(Delta::from_micros(10));
+        }
+    }
+
     /// Checks whether there is a request, or has been. Any context.
-    fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.state.load(Acquire) != NONE
     }
 
@@ -323,10 +360,10 @@ impl RegState {
     }
 
     /// Makes the fate of a region with this key. There is no request yet. May sleep.
-    fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
+    pub(crate) fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                key,
+                key: Atomic::new(key),
                 device,
                 state: Atomic::new(NONE),
                 by_peer: Atomic::new(false),
@@ -340,23 +377,36 @@ impl RegState {
     }
 
     /// Checks whether the region has been invalidated, and that is this fence.
-    fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
+    pub(crate) fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
         (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
             || (self.is_invalidated() && fence.invalidates_on(device))
     }
 
-    /// Waits at most `seconds` seconds until the end is known, and returns whether it is.
-    fn wait(&self, seconds: u32) -> bool {
+    /// Waits at most `seconds` seconds until the end is known, and returns whether it is. Sleeps, uninterruptibly.
+    pub fn wait(&self, seconds: u32) -> bool {
         let mut known = self.is_known();
         for _ in 0..seconds {
             known = known || self.done.nap();
         }
+        if known {
+            self.await_known();
+        }
         known
+    }
+
+    /// Begins anew, for a request about a region with this key. There is none, or it has ended, and the state is in no
+    /// list. Any context.
+    pub(crate) fn renew(&self, key: u32) {
+        self.key.store(key, Relaxed);
+        self.by_peer.store(false, Relaxed);
+        self.by_owner.store(false, Relaxed);
+        self.done.renew();
+        self.state.store(NONE, Release);
     }
 
     /// Has a request posted by `post`, and returns whether there is one now, whatever `post` says. Any
     /// context.
-    fn give<E>(&self, post: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
+    pub(crate) fn give<E>(&self, post: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
         self.state.store(GIVEN, Relaxed);
         let posted = post();
         match self.state.cmpxchg(GIVEN, WAITING, Full) {
@@ -367,9 +417,27 @@ impl RegState {
         }
     }
 
+    /// Notes that the request was dropped, unless it has ended: the task that posts it finds it gone. Any context.
+    pub(crate) fn take_back(&self) {
+        if self.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
+            self.end(FAILED);
+        }
+    }
+
+    /// Notes how the request has ended. Its owner may [renew](Self::renew) this as soon as the state is set, so that
+    /// comes last.
     fn end(&self, state: u32) {
-        self.state.store(state, Release);
         self.done.complete();
+        self.state.store(state, Release);
+    }
+
+    /// Notes how the request has ended. Any context.
+    pub(crate) fn end_by(&self, result: Result<(), WrError>) {
+        self.end(match result {
+            Ok(()) => VALID,
+            Err(WrError::Lost) => LOST,
+            Err(_) => FAILED,
+        });
     }
 }
 
@@ -380,6 +448,10 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
+    pub(crate) fn new(own: Arc<RegState>, of: Arc<RegState>) -> Self {
+        Self { own, of }
+    }
+
     /// Waits at most `seconds` seconds until the invalidation has ended, and with it the
     /// registration before it. Returns whether it has. Sleeps, uninterruptibly.
     pub fn wait(&self, seconds: u32) -> bool {
@@ -395,20 +467,14 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Registering {
     fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         // Given back before it is asked for.
         drop(ended.request);
-        self.0.end(match ended.result {
-            Ok(_) => VALID,
-            Err(WrError::Lost) => LOST,
-            Err(_) => FAILED,
-        });
+        self.0.end_by(ended.result.map(|_| ()));
     }
 }
 
 impl Drop for Registering {
     fn drop(&mut self) {
-        // The task that posts the request finds it gone. The request's references are released.
-        if self.0.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
-            self.0.end(FAILED);
-        }
+        // The request's references are released.
+        self.0.take_back();
     }
 }
 

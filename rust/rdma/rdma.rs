@@ -57,6 +57,7 @@ pub mod read_sink;
 pub mod reg_qp;
 pub mod replays;
 pub mod request;
+pub mod reusable_mr;
 pub mod sg;
 pub mod small_vec;
 pub mod srq;

@@ -69,6 +69,22 @@ impl SendWr {
         this
     }
 
+    /// Creates a write of no bytes, which needs no key of the peer, like that of `__ib_drain_sq()`.
+    pub(crate) fn empty() -> Self {
+        Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE)
+    }
+
+    /// Completes a request without memory for posting: signaled, not linked, with `cqe`. The result is valid until `self`
+    /// is moved or dropped.
+    pub(crate) fn arm(&mut self, cqe: *mut b::ib_cqe) -> NonNull<b::rdma_helper_send_wr> {
+        let send = self.send_mut();
+        send.next = null_mut();
+        send.send_flags |= b::ib_send_flags_IB_SEND_SIGNALED;
+        // SAFETY: `wr_cqe` is the member that kernel users set.
+        *unsafe { send.__bindgen_anon_1.wr_cqe.as_mut() } = cqe;
+        NonNull::from(&mut self.0)
+    }
+
     fn send_mut(&mut self) -> &mut b::ib_send_wr {
         // SAFETY: Each member of the union is valid by the type invariant.
         unsafe { self.0.send.as_mut() }
@@ -319,9 +335,9 @@ impl<K> WorkRequest<K> {
 }
 
 impl WorkRequest<()> {
-    /// Creates a write of no bytes, which needs no key of the peer, like that of `__ib_drain_sq()`.
+    /// Creates a write of no bytes.
     pub(crate) fn empty() -> Self {
-        Self::new(SendWr::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE), ())
+        Self::new(SendWr::empty(), ())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     ep::{
         self,
         Ep,
+        ReusableRegion,
         Srx, //
     },
     mode::Mode,
@@ -31,6 +32,7 @@ use kfabric::{
             MsgEpOps,
             MsgEpRequest, //
         },
+        reuse::ReusableMrOps,
         BatchEntry,
         Dma,
         ProviderMr,
@@ -38,6 +40,7 @@ use kfabric::{
     },
     Atomics,
     ChildList,
+    EpCore,
     Extension, //
 };
 use rdma::dma;
@@ -133,6 +136,17 @@ impl provider::DomainOps for Domain {
         let inside = self.link.gate.enter().ok_or(driver_errors::gone())?;
         let pool = &inside.get().pool;
         pool.reserve(count, pages).map_err(driver_errors::no_region)
+    }
+
+    fn reusable_mr(
+        &self,
+        endpoint: &Arc<EpCore>,
+        pages: usize,
+    ) -> Result<KBox<dyn ReusableMrOps>, Refusal> {
+        Ok(KBox::new(
+            ReusableRegion::open(&self.link, endpoint, pages)?,
+            GFP_KERNEL,
+        )?)
     }
 
     fn use_reserve(&self, begins: bool) {

@@ -14,12 +14,14 @@ mod qp_resources;
 mod read_sinks;
 mod reg_states;
 mod regions;
+mod reusable;
 mod sharers;
 mod srx;
 
 pub(crate) use self::{
     qp_resources::limits,
     regions::EpRegion,
+    reusable::ReusableRegion,
     srx::Srx, //
 };
 
@@ -215,6 +217,13 @@ impl MsgEpOps for Ep {
         match resources.endpoint.as_ref() {
             Some(endpoint) => resources.post(endpoint, post, &self.0.conn),
             None => Err(post.refuse(driver_errors::not_connected())),
+        }
+    }
+
+    fn flush(&self) {
+        // Behind the gate: the endpoint ends what waits.
+        if let Some(_inside) = self.0.gate.enter() {
+            self.0.conn.go();
         }
     }
 

@@ -46,10 +46,29 @@ pub(crate) fn map_one(
     request: &MrRequest<'_>,
     piece: &Piece,
 ) -> Result<Memory, Refusal> {
-    match of_run(resources, request)? {
+    match of_run(resources.pd.device(), request)? {
         Some(list) => Ok(Memory::Single(list)),
         None => map_no_run(resources, request, piece),
     }
+}
+
+/// Maps the bio_vecs of a request to one list, whose entries are those of `spare`, which is free and has one for each page
+/// of the memory. Any context; does not allocate.
+pub(crate) fn map_spare(
+    device: &ARef<Device>,
+    request: &MrRequest<'_>,
+    spare: &SpareTable,
+) -> Result<Memory, Refusal> {
+    if let Some(list) = of_run(device, request)? {
+        return Ok(Memory::Single(list));
+    }
+    let shape = request.shape();
+    let piece = Piece {
+        bytes: shape.bytes(),
+        pages: shape.pages(),
+    };
+    let mut memory = memory(device, request);
+    of_memory(device, request, &piece, Some(spare), &mut memory)
 }
 
 /// Maps a request's memory to several lists for [`map`].
@@ -65,9 +84,10 @@ fn map_several(
             lists.push_reserved(list.map_err(driver_errors::not_mapped)?);
         }
     } else {
-        let mut memory = memory(resources, request);
+        let device = resources.pd.device();
+        let mut memory = memory(device, request);
         for spec in specs {
-            let list = of_memory(resources, request, &spec.piece, None, &mut memory)?;
+            let list = of_memory(device, request, &spec.piece, None, &mut memory)?;
             lists.push_reserved(list);
         }
     }
@@ -86,8 +106,9 @@ pub(crate) fn map_no_run(
             .copy(piece.bytes, spare)
             .map_err(driver_errors::not_mapped),
         None => {
-            let mut memory = memory(resources, request);
-            of_memory(resources, request, piece, spare, &mut memory)
+            let device = resources.pd.device();
+            let mut memory = memory(device, request);
+            of_memory(device, request, piece, spare, &mut memory)
         }
     };
     match request.is_reserved() {
@@ -111,8 +132,8 @@ fn mapped<'a>(
 
 /// Returns the memory of a request of another form.
 #[inline]
-fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> {
-    match resources.pd.device().is_software() {
+fn memory<'a>(device: &Device, request: &'a MrRequest<'_>) -> Extents<'a> {
+    match device.is_software() {
         true => request.linear_extents(),
         false => request.extents(),
     }
@@ -121,10 +142,9 @@ fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> 
 /// Returns the list of a request's memory, if that is one segment that is contiguous in the linear map, and the
 /// device needs no more. May sleep.
 pub(crate) fn of_run(
-    resources: &Resources,
+    device: &Device,
     request: &MrRequest<'_>,
 ) -> Result<Option<SingleSg>, Refusal> {
-    let device = resources.pd.device();
     if !device.is_software() {
         return Ok(None);
     }
@@ -156,13 +176,12 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
 
 /// Maps the next memory, as much as makes up a piece.
 fn of_memory(
-    resources: &Resources,
+    device: &ARef<Device>,
     request: &MrRequest<'_>,
     piece: &Piece,
     spare: Option<&SpareTable>,
     memory: &mut Extents<'_>,
 ) -> Result<Memory, Refusal> {
-    let device = resources.pd.device();
     // Each segment may be an entry, but there are no more than pages.
     let pages = usize::try_from(piece.pages).unwrap_or(usize::MAX);
     let expected = request.shape().segments().min(pages);

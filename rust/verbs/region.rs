@@ -31,7 +31,10 @@ pub(crate) use self::{
         register_request,
         Batch, //
     },
-    spec::MrSpec,
+    spec::{
+        MrSpec,
+        BASE, //
+    },
     valid::revoke, //
 };
 

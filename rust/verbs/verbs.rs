@@ -26,6 +26,7 @@ mod removal_callbacks;
 mod resources;
 mod rights;
 mod rxe;
+mod stock;
 mod work;
 
 use kernel::prelude::*;

@@ -5,6 +5,7 @@
 #include <kfi_dma_ext.h>
 #include <kfi_raw_ext.h>
 #include <kfi_reserve_ext.h>
+#include <kfi_reuse_ext.h>
 #include <kfi_verbs_ext.h>
 
 #include "layout.h"
@@ -124,6 +125,15 @@ SLOT(kfi_raw_ops, 1, resolve);
 
 TABLE(kfi_reserve_ops, 1);
 SLOT(kfi_reserve_ops, 1, reserve);
+
+/* --- kfi_reuse_ext.h ------------------------------------------------------------------------ */
+
+TABLE(kfi_reuse_ops, 5);
+SLOT(kfi_reuse_ops, 1, open);
+SLOT(kfi_reuse_ops, 2, fill);
+SLOT(kfi_reuse_ops, 3, empty_now);
+SLOT(kfi_reuse_ops, 4, empty);
+SLOT(kfi_reuse_ops, 5, flush);
 
 /* --- kfi_verbs_ext.h ------------------------------------------------------------------------ */
 

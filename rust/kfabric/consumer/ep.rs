@@ -77,6 +77,12 @@ mod sealed {
     }
 }
 
+/// Returns the C object of an endpoint, which is open while that is borrowed.
+pub(super) fn bound_to(endpoint: &impl BindsRegions) -> *mut kfid_ep {
+    // An endpoint begins with its fid.
+    sealed::SealedEndpoint::fid(endpoint).cast()
+}
+
 impl sealed::SealedEndpoint for Endpoint {
     fn fid(&self) -> *mut kfid {
         self.as_raw().cast()

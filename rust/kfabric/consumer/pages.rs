@@ -222,6 +222,18 @@ pub unsafe trait BioVecs: Send + 'static {
 
     /// Checks whether the memory may be written.
     fn is_writable(&self) -> bool;
+
+    /// Gives the memory up: the device won't let go of it, so it must never be freed. Called instead of dropping the
+    /// value, by an [`FilledMr`]. May sleep.
+    ///
+    /// The default forgets the value. A consumer that has to end a request, for example, raises the reference counts of
+    /// its pages, and ends it with an error.
+    fn leak(self)
+    where
+        Self: Sized,
+    {
+        core::mem::forget(self);
+    }
 }
 
 /// Memory in bio_vecs, for [`regbv`](super::Domain::regbv) or for a [`Request`], which

@@ -73,6 +73,16 @@ impl EndpointBody {
         self.msg.as_ref().ok_or(NO_SUCH_CALL)
     }
 
+    /// Posts the requests that wait for more. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSYS`: the endpoint transfers no data.
+    /// - `ENOTCONN`: it is not connected.
+    pub(crate) fn flush(&self) -> Result<(), Refusal> {
+        self.transferring()?.flush()
+    }
+
     /// Enables the endpoint, so that peers can access the bound regions. May sleep.
     fn enable(&self) -> Result<(), Refusal> {
         let open = || Ok(self.endpoint.enable()?);

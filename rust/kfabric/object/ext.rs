@@ -10,6 +10,8 @@
 //!   ([`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)).
 //! - `kfi_reserve_ops_v1`: a reserve for registrations under memory pressure
 //!   ([`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)).
+//! - `kfi_reuse_ops_v1`: regions that are filled in any context, see [`reuse`](super::reuse)
+//!   ([`include/kfi_reuse_ext.h`](srctree/include/kfi_reuse_ext.h)).
 //!
 //! Lock order: `RESERVING` is outside of all locks of a provider.
 
@@ -26,6 +28,10 @@ use crate::{
                 Answers, //
             },
             parts::Reserve, //
+        },
+        reuse::{
+            REUSE_NAME,
+            REUSE_OPS, //
         }, //
     },
     provider::{
@@ -46,6 +52,7 @@ fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {
         (BATCH_NAME, BATCH_OPS.as_ptr().cast()),
         (RAW_NAME, RAW_OPS.as_ptr().cast()),
         (RESERVE_NAME, RESERVE_OPS.as_ptr().cast()),
+        (REUSE_NAME, REUSE_OPS.as_ptr().cast()),
     ];
     let found = core.into_iter().find(|(known, _)| *known == name);
     match found {

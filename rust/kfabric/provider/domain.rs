@@ -8,6 +8,7 @@
 use crate::{
     prelude::*,
     provider::{
+        ep::EpCore,
         mr::{
             BatchEntry,
             Bindings,
@@ -19,7 +20,8 @@ use crate::{
             MsgEpRequest,
             MsgLimits,
             Srx, //
-        }, //
+        },
+        reuse::ReusableMrOps, //
     },
     region::{
         limits::MrLimits,
@@ -90,6 +92,23 @@ pub trait DomainOps: Any + Send + Sync {
         Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider can't reserve anything",
+        ))
+    }
+
+    /// Creates an empty region for up to `pages` pages, which is within the limits, bound to an endpoint of the domain.
+    /// May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the endpoint is not enabled.
+    fn reusable_mr(
+        &self,
+        _endpoint: &Arc<EpCore>,
+        _pages: usize,
+    ) -> Result<KBox<dyn ReusableMrOps>, Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider has no regions that are filled again",
         ))
     }
 

@@ -175,6 +175,9 @@ pub trait MsgEpOps: Send + Sync {
     /// After the end of the connection, the provider refuses transfers or ends them soon. Any context.
     fn post(&self, post: Post<'_>) -> Result<(), PostRefusal>;
 
+    /// Posts the accepted transfers that wait for more (`KFI_MORE`). Any context.
+    fn flush(&self) {}
+
     /// Returns the number of requests that the endpoint can take. Any context.
     fn room(&self) -> QueueSpace;
 

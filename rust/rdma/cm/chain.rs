@@ -9,6 +9,10 @@ use crate::{
         NotPosted,
         Request, //
     },
+    reusable_mr::{
+        ReadyRequest,
+        RegistrationHandler, //
+    },
     wr::WorkRequest, //
 };
 
@@ -119,14 +123,7 @@ impl Chain {
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
-        let cqe = self.add(request)?;
-        if let Some(tail) = self.tail.take() {
-            // SAFETY: `cqe` and `tail.last` have slots of this queue, the latter by the invariant
-            // of `Tail`. The new request is posted after it, and nothing else follows the tail,
-            // which was taken.
-            unsafe { Outstanding::follow(cqe.as_ptr(), tail.last.as_ptr()) };
-        }
-        Ok(())
+        self.push_by(|chain| chain.add(request))
     }
 
     /// Appends an unsignaled request, which completes only if it fails. A later signaled request
@@ -136,11 +133,57 @@ impl Chain {
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        self.push_unsignaled_by(|chain| chain.add(request))
+    }
+
+    /// Appends a request about a [`ReusableMr`](crate::reusable_mr::ReusableMr), as [`push`](Self::push). Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN` if the queue is full.
+    /// - `ENOTCONN` if the queue pair is broken.
+    pub fn push_ready<F: RegistrationHandler>(&mut self, request: ReadyRequest<F>) -> Result {
+        self.push_by(|chain| chain.add_ready(request))
+    }
+
+    /// Appends a request about a [`ReusableMr`](crate::reusable_mr::ReusableMr), as
+    /// [`push_unsignaled`](Self::push_unsignaled). Any context.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`push_ready`](Self::push_ready).
+    pub fn push_ready_unsignaled<F: RegistrationHandler>(
+        &mut self,
+        request: ReadyRequest<F>,
+    ) -> Result {
+        self.push_unsignaled_by(|chain| chain.add_ready(request))
+    }
+
+    /// Appends a signaled request by `add`, which returns its `cqe`.
+    fn push_by<E>(
+        &mut self,
+        add: impl FnOnce(&mut Self) -> Result<NonNull<b::ib_cqe>, E>,
+    ) -> Result<(), E> {
+        let cqe = add(self)?;
+        if let Some(tail) = self.tail.take() {
+            // SAFETY: `cqe` and `tail.last` have slots of this queue, the latter by the invariant
+            // of `Tail`. The new request is posted after it, and nothing else follows the tail,
+            // which was taken.
+            unsafe { Outstanding::follow(cqe.as_ptr(), tail.last.as_ptr()) };
+        }
+        Ok(())
+    }
+
+    /// Appends an unsignaled request by `add`, which returns its `cqe`.
+    fn push_unsignaled_by<E>(
+        &mut self,
+        add: impl FnOnce(&mut Self) -> Result<NonNull<b::ib_cqe>, E>,
+    ) -> Result<(), E> {
         let count = self.tail.as_ref().map_or(0, |tail| tail.count);
         if count >= MAX_UNSIGNALED.min(self.endpoint.qp.raw.sends.depth() / 2) {
-            return self.push(request);
+            return self.push_by(add);
         }
-        let last = self.add(request)?;
+        let last = add(self)?;
         // SAFETY: `last` is the `cqe` of the request `self.last`, which has a slot and is valid until it
         // is posted. `before.last` is unsignaled and has a slot by the invariant of `Tail`.
         unsafe {
@@ -171,6 +214,20 @@ impl Chain {
         // SAFETY: The request is posted or refused at the end of the chain. `self.endpoint` keeps
         // the queue valid until all completions have been handled.
         let (wr, cqe) = unsafe { post(&qp.sends, request, fill) }?;
+        let wr = wr.as_ptr().cast();
+        // SAFETY: `wr` is a request that is not posted yet and has a slot of this queue.
+        unsafe { self.link(wr, wr) };
+        Ok(cqe)
+    }
+
+    /// Appends a request about a region, and returns its `cqe`.
+    fn add_ready<F: RegistrationHandler>(
+        &mut self,
+        request: ReadyRequest<F>,
+    ) -> Result<NonNull<b::ib_cqe>> {
+        // SAFETY: The request is posted or refused at the end of the chain. `self.endpoint` keeps
+        // the queue valid until all completions have been handled.
+        let (wr, cqe) = unsafe { request.take_slot(&self.endpoint.qp.raw.sends) }?;
         let wr = wr.as_ptr().cast();
         // SAFETY: `wr` is a request that is not posted yet and has a slot of this queue.
         unsafe { self.link(wr, wr) };

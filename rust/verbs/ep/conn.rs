@@ -29,6 +29,10 @@ use rdma::{
     request::{
         NotPosted,
         Request, //
+    },
+    reusable_mr::{
+        ReadyRequest,
+        RegistrationHandler, //
     }, //
 };
 
@@ -81,6 +85,33 @@ enum Sends {
 }
 
 impl Sends {
+    /// Takes the chain of waiting requests, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the connection accepts no more requests. This one would overtake requests that have ended without
+    ///   being sent.
+    fn begin(&mut self, endpoint: &Arc<Endpoint>) -> Result<Chain> {
+        let Self::Open { waiting, tail } = self else {
+            return Err(Errno::ENOTCONN.into());
+        };
+        match waiting.take() {
+            Some(chain) => Ok(chain),
+            None => endpoint.begin_chain_behind(tail),
+        }
+    }
+
+    /// Checks whether a signaled request can be posted without a chain.
+    fn is_idle(&self) -> bool {
+        matches!(
+            self,
+            Self::Open {
+                waiting: None,
+                tail: None
+            }
+        )
+    }
+
     /// Keeps a chain if it `waits`, or posts it. Returns whether the device refuses it.
     fn set(&mut self, chain: Chain, waits: bool) -> bool {
         if waits {
@@ -260,26 +291,44 @@ impl Conn {
         F: CompletionHandler<WorkRequest<K>>,
     {
         let (given, failed) = self.sends.with(|sends| {
-            let Sends::Open { waiting, tail } = &mut **sends else {
-                // It would overtake requests that have ended without being sent.
-                let error = Errno::ENOTCONN.into();
-                return (Err(NotPosted { error, request }), false);
-            };
-            let mut chain = match waiting.take() {
-                Some(chain) => chain,
-                None if !more && tail.is_none() && signal == Signal::Signaled => {
-                    return (endpoint.post(request), false)
-                }
-                None => match endpoint.begin_chain_behind(tail) {
-                    Ok(chain) => chain,
-                    Err(error) => return (Err(NotPosted { error, request }), false),
-                },
+            if !more && signal == Signal::Signaled && sends.is_idle() {
+                return (endpoint.post(request), false);
+            }
+            let mut chain = match sends.begin(endpoint) {
+                Ok(chain) => chain,
+                Err(error) => return (Err(NotPosted { error, request }), false),
             };
             let given = match signal {
                 Signal::Signaled => chain.push(request),
                 Signal::Unsignaled => chain.push_unsignaled(request),
             };
             // If the queue is full, the waiting requests are posted: their completions make space.
+            let waits = more && given.is_ok();
+            (given, sends.set(chain, waits))
+        });
+        if failed {
+            self.fail();
+        }
+        given
+    }
+
+    /// Posts a request about a region that is registered again and again, like [`give`](Self::give). Any context.
+    pub(super) fn give_ready<F: RegistrationHandler>(
+        self: &Arc<Self>,
+        endpoint: &Arc<Endpoint>,
+        request: ReadyRequest<F>,
+        more: bool,
+        signal: Signal,
+    ) -> Result {
+        let (given, failed) = self.sends.with(|sends| {
+            let mut chain = match sends.begin(endpoint) {
+                Ok(chain) => chain,
+                Err(error) => return (Err(error), false),
+            };
+            let given = match signal {
+                Signal::Signaled => chain.push_ready(request),
+                Signal::Unsignaled => chain.push_ready_unsignaled(request),
+            };
             let waits = more && given.is_ok();
             (given, sends.set(chain, waits))
         });
@@ -297,15 +346,9 @@ impl Conn {
         more: bool,
     ) -> Result<(), (Error, Chain)> {
         let failed = self.sends.with(|sends| {
-            let Sends::Open { waiting, tail } = &mut **sends else {
-                return Err((Errno::ENOTCONN.into(), requests));
-            };
-            let mut chain = match waiting.take() {
-                Some(chain) => chain,
-                None => match endpoint.begin_chain_behind(tail) {
-                    Ok(chain) => chain,
-                    Err(error) => return Err((error, requests)),
-                },
+            let mut chain = match sends.begin(endpoint) {
+                Ok(chain) => chain,
+                Err(error) => return Err((error, requests)),
             };
             chain.append(requests);
             Ok(sends.set(chain, more))

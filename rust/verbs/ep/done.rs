@@ -11,6 +11,7 @@ use kfabric::provider::ticket::Received;
 use rdma::{
     endpoint_mr::Registering,
     request::CompletedRequest,
+    reusable_mr::RegistrationHandler,
     wc::Arrival,
     wr::Receive, //
 };
@@ -32,12 +33,27 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
     fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         let error = ended.result.as_ref().err().copied();
         self.registering.ended(ended);
-        match error {
-            Some(WrError::Flushed) => self.conn.fail_by_region(),
-            Some(error) => {
-                note(&self.conn, QueueKind::Sends, error);
-            }
-            None => (),
+        if let Some(error) = error {
+            note_region(&self.conn, error);
+        }
+    }
+}
+
+/// Reports failed requests about a region to its connection.
+pub(super) struct RegionFailure(pub(super) Arc<Conn>);
+
+impl RegistrationHandler for RegionFailure {
+    fn failed(&self, error: WrError) {
+        note_region(&self.0, error);
+    }
+}
+
+/// Reports a failed request about a region to the connection, because nobody waits for it. Any context.
+fn note_region(conn: &Arc<Conn>, error: WrError) {
+    match error {
+        WrError::Flushed => conn.fail_by_region(),
+        error => {
+            note(conn, QueueKind::Sends, error);
         }
     }
 }

@@ -2,7 +2,10 @@
 
 //! The queue pair of an endpoint, and the limits of endpoints on a device.
 
-use super::read_sinks::Sinks;
+use super::{
+    conn::Signal,
+    read_sinks::Sinks, //
+};
 use crate::{
     prelude::*,
     rxe::ByPeer, //
@@ -92,6 +95,15 @@ impl QpResources {
     /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.
     pub(super) fn has_local_inv(&self) -> bool {
         !self.refuses_inv && self.pd.device().has_local_inv()
+    }
+
+    /// Returns whether registrations complete. Where no invalidation can be posted behind one, nothing else may ever tell
+    /// that it has ended. Any context.
+    pub(super) fn signal(&self) -> Signal {
+        match self.has_local_inv() {
+            true => Signal::Unsignaled,
+            false => Signal::Signaled,
+        }
     }
 }
 

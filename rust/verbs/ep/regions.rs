@@ -7,7 +7,10 @@
 //! queue one after the other.
 
 use super::{
-    conn::Signal,
+    conn::{
+        Conn,
+        Signal, //
+    },
     done::RegionCompletion,
     Inner, //
 };
@@ -16,10 +19,14 @@ use crate::{
     prelude::*, //
 };
 use kfabric::EpCore;
-use rdma::endpoint_mr::{
-    EndpointMr,
-    Invalidation,
-    Settled, //
+use rdma::{
+    cm::Endpoint,
+    endpoint_mr::{
+        EndpointMr,
+        Invalidation,
+        RegState,
+        Settled, //
+    }, //
 };
 
 /// Number of attempts to allocate memory for a task that can't continue without it, and the time
@@ -96,14 +103,17 @@ impl EpRegion {
     /// Checks whether the region is free: the peer has invalidated it, and that is a fence. `fence`
     /// is the fence of other regions. Any context.
     pub(crate) fn is_free_by(&self, fence: Fence) -> bool {
-        self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(&self.mr, fence)))
+        self.at_endpoint(|endpoint| self.mr.is_free_by(endpoint.fence(self.mr.fate(), fence)))
             .unwrap_or(false)
     }
 
     /// Returns the result of the registration. Sleeps until the registration has ended, unless it
     /// [is settled](Self::is_settled).
     pub(crate) fn settle(self, fence: Fence) -> Settled<Memory> {
-        let own = self.at_endpoint(|endpoint| endpoint.settle(&self.mr, fence));
+        let own = self.at_endpoint(|inner| {
+            let mut nudge = |at: &_| invalidate(&self.mr, &inner.conn, at);
+            inner.settle(self.mr.fate(), &mut nudge, fence)
+        });
         self.mr.settle(own.unwrap_or(fence))
     }
 
@@ -117,9 +127,44 @@ impl EpRegion {
 }
 
 /// Returns the verbs side of an endpoint.
-fn inner(part: &(dyn Any + Send + Sync)) -> Option<&Inner> {
+pub(super) fn inner(part: &(dyn Any + Send + Sync)) -> Option<&Inner> {
     part.downcast_ref()
 }
+
+/// Posts an invalidation of a region. May sleep, but not for long.
+///
+/// # Errors
+///
+/// - The errors of [`Conn::give`].
+/// - `ENOMEM`: there was no memory for a long time.
+fn invalidate(
+    mr: &EndpointMr<Memory>,
+    conn: &Arc<Conn>,
+    endpoint: &Arc<Endpoint>,
+) -> Result<Invalidation> {
+    // A lack of so little memory should not end the connection.
+    let invalidate = || {
+        mr.invalidate(|registering| RegionCompletion {
+            registering,
+            conn: conn.clone(),
+        })
+    };
+    let mut request = invalidate();
+    for _ in 0..ATTEMPTS {
+        if request.is_ok() {
+            break;
+        }
+        fsleep(A_MOMENT);
+        request = invalidate();
+    }
+    let (request, invalidation) = request?;
+    let given = conn.give(endpoint, request, false, Signal::Signaled);
+    given.map_err(|not| not.error)?;
+    Ok(invalidation)
+}
+
+/// Posts an invalidation behind a registration on this endpoint.
+type Nudge<'a> = &'a mut dyn FnMut(&Arc<Endpoint>) -> Result<Invalidation>;
 
 impl Inner {
     /// Has a region registered: at once, or together with the next request if there is `more` to
@@ -139,11 +184,7 @@ impl Inner {
             Ok(endpoint) if endpoint.is_open() => endpoint,
             _ => return Ok(false),
         };
-        // Where no invalidation can be posted behind it, nothing else may ever tell that it has ended.
-        let how = match resources.has_local_inv() {
-            true => Signal::Unsignaled,
-            false => Signal::Signaled,
-        };
+        let how = resources.signal();
         // Before the peer can have the key.
         let added = self.conn.reg_states.add(mr.fate());
         let registered = mr.register(
@@ -155,7 +196,7 @@ impl Inner {
         );
         registered.map_err(|error| {
             if added {
-                self.forget(mr);
+                self.forget(mr.fate());
             }
             driver_errors::not_posted(error)
         })?;
@@ -164,51 +205,51 @@ impl Inner {
 
     /// Ensures that the registration of a region ends, and returns the fence of the region. `fence`
     /// is its default. Sleeps until the registration or the endpoint has ended.
-    fn settle(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
-        if !self.await_end(mr, params::wr_timeout()) {
+    pub(super) fn settle(&self, fate: &RegState, nudge: Nudge<'_>, fence: Fence) -> Fence {
+        if !self.await_end(fate, nudge, params::wr_timeout()) {
             // Nothing else reports the registration, nor the end of the connection.
             self.conn.shut_down();
             self.end();
         }
-        let fence = self.fence(mr, fence);
+        let fence = self.fence(fate, fence);
         // Not earlier: the peer may invalidate the region meanwhile. Then it must not be
         // invalidated again.
-        self.forget(mr);
+        self.forget(fate);
         fence
     }
 
     /// Returns the fence of a region whose registration has ended. `fence` is its default. Any
     /// context.
-    fn fence(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
+    pub(super) fn fence(&self, fate: &RegState, fence: Fence) -> Fence {
+        if fence.invalidates() {
+            return fence;
+        }
         let inside = self.gate.enter();
         let by_peer = inside
             .as_ref()
             .and_then(|inside| inside.get().by_peer.as_ref());
-        match by_peer {
-            Some(by_peer) if !fence.invalidates() => by_peer.fence(mr.fate()),
-            _ => fence,
-        }
+        by_peer.map_or(fence, |by_peer| by_peer.fence(fate))
     }
 
     /// Stops looking for invalidations of the region. Any context.
-    fn forget(&self, mr: &EndpointMr<Memory>) {
-        self.conn.reg_states.remove(mr.fate());
+    pub(super) fn forget(&self, fate: &RegState) {
+        self.conn.reg_states.remove(fate);
     }
 
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
     /// whether it has. Sleeps.
-    fn await_end(&self, mr: &EndpointMr<Memory>, limit: u32) -> bool {
+    fn await_end(&self, fate: &RegState, nudge: Nudge<'_>, limit: u32) -> bool {
         // The peer mostly has the key by a message behind the registration, whose completion is about to come.
-        if mr.fate().is_invalidated() && mr.wait(1) {
+        if fate.is_invalidated() && (fate.is_settled() || fate.wait(1)) {
             return true;
         }
         for _ in 0..limit.saturating_mul(MOMENTS) {
-            if mr.is_settled() {
+            if fate.is_settled() {
                 return true;
             }
-            match self.nudge(mr) {
-                Ok(Some(behind)) => return behind.wait(limit) && mr.is_settled(),
-                Ok(None) => return mr.wait(limit),
+            match self.nudge(nudge) {
+                Ok(Some(behind)) => return behind.wait(limit) && fate.is_settled(),
+                Ok(None) => return fate.wait(limit),
                 // The queue is full. The next completion frees a slot, and may be behind the
                 // registration.
                 Err(error) if error == EAGAIN => fsleep(A_MOMENT),
@@ -226,7 +267,7 @@ impl Inner {
     ///
     /// - `EAGAIN`: the queue is full, perhaps of requests before the registration.
     /// - Others: there is no connection any more, or no memory.
-    fn nudge(&self, mr: &EndpointMr<Memory>) -> Result<Option<Invalidation>> {
+    fn nudge(&self, nudge: Nudge<'_>) -> Result<Option<Invalidation>> {
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let resources = inside.get();
         let endpoint = resources.endpoint().map_err(|_| ENODEV)?;
@@ -235,24 +276,6 @@ impl Inner {
             self.conn.go();
             return Ok(None);
         }
-        // A lack of so little memory should not end the connection.
-        let invalidate = || {
-            mr.invalidate(|registering| RegionCompletion {
-                registering,
-                conn: self.conn.clone(),
-            })
-        };
-        let mut request = invalidate();
-        for _ in 0..ATTEMPTS {
-            if request.is_ok() {
-                break;
-            }
-            fsleep(A_MOMENT);
-            request = invalidate();
-        }
-        let (request, invalidation) = request?;
-        let given = self.conn.give(endpoint, request, false, Signal::Signaled);
-        given.map_err(|not| not.error)?;
-        Ok(Some(invalidation))
+        nudge(endpoint).map(Some)
     }
 }

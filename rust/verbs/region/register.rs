@@ -67,7 +67,7 @@ pub(crate) fn register_request(
     spec: &MrSpec,
     request: &MrRequest<'_>,
 ) -> Result<ValidMr, Refusal> {
-    match lists::of_run(resources, request)? {
+    match lists::of_run(resources.pd.device(), request)? {
         Some(list) => register_one(resources, spec, spec.prepare(resources, list)?),
         None => register_list(resources, spec, request),
     }

@@ -11,7 +11,7 @@ use rdma::sg::{
 };
 
 /// The address of the first page of any region for peers. It says nothing about the address in memory.
-const BASE: u64 = 1 << 32;
+pub(crate) const BASE: u64 = 1 << 32;
 
 const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);
 

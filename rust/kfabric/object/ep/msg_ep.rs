@@ -194,6 +194,21 @@ impl Msg {
         }
     }
 
+    /// Posts the requests that wait for more. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the endpoint is not connected.
+    pub(super) fn flush(&self) -> Result<(), Refusal> {
+        match self.phase.get() {
+            EpPhase::Connected => {
+                self.imp.flush();
+                Ok(())
+            }
+            phase => Err(phase.refusal().with_errno(Errno::ENOTCONN)),
+        }
+    }
+
     /// Ends the connection permanently. Sleeps until all transfers have ended. No event follows.
     pub(super) fn end(&self) {
         self.events.set(None);

@@ -43,7 +43,7 @@ unsafe fn register<'a>(
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
 /// that, `register` gets the counted list.
 #[inline]
-pub(super) fn requested<'a, T>(
+pub(crate) fn requested<'a, T>(
     source: Source<'a>,
     arguments: Arguments<'a>,
     limits: &MrLimits,
