@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # In the order in which the module has them.
-cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now bio_vecs"
+cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now bio_vecs reuse"
 
 # Loads a module, which fails if what it does has failed, and unloads it: MODULE [PARAMETER=VALUE ...]
 once()
@@ -22,7 +22,7 @@ run_cases()
 {
 	_provider=$1 _column=$2 _number=0 _features=
 	shift 2
-	for _name in CANCEL ATOMIC_WRITE DESC; do
+	for _name in CANCEL ATOMIC_WRITE DESC REUSE; do
 		_has=$(feature $_name "$_column") || exit
 		_features="$_features $(echo $_name | tr A-Z a-z)=$_has"
 	done
@@ -35,12 +35,12 @@ run_cases()
 }
 
 if tests_loop; then
-	plan 46
+	plan 48
 	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 	run_cases loop loop
 	unload $loaded_here || exit
 else
-	plan 23
+	plan 24
 fi
 
 trap ep_device_down EXIT

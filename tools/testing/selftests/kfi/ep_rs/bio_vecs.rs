@@ -9,7 +9,8 @@ use crate::pair::{
     filled,
     pattern,
     Pair,
-    Place, //
+    Place,
+    Tag, //
 };
 use kernel::{
     alloc::flags::__GFP_ZERO,
@@ -33,17 +34,18 @@ use kfabric::consumer::{
 const OFFSET: usize = 1024;
 /// How many bytes there are in the second page.
 const REST: usize = 512;
-const LEN: usize = PAGE_SIZE - OFFSET + REST;
+pub(crate) const LEN: usize = PAGE_SIZE - OFFSET + REST;
 
 /// Parts of two pages.
 ///
 /// # Invariants
 ///
 /// `list` names parts of `pages`, which are zeroed when they are allocated.
-struct Sectors {
+pub(crate) struct Sectors {
     _pages: [Page; 2],
     list: [bio_vec; 2],
     writable: bool,
+    _counted: Tag,
 }
 
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
@@ -68,6 +70,11 @@ unsafe impl BioVecs for Sectors {
 
 impl Sectors {
     fn zeroed(writable: bool) -> Result<BioVecList<Self>> {
+        Ok(BioVecList::new(Self::new(writable)?))
+    }
+
+    /// Makes zeroed parts of pages.
+    pub(crate) fn new(writable: bool) -> Result<Self> {
         let page = || Page::alloc_page(GFP_KERNEL | __GFP_ZERO);
         let pages = [page()?, page()?];
         let [first, second] = &pages;
@@ -84,11 +91,12 @@ impl Sectors {
             },
         ];
         // INVARIANT: Just made so.
-        Ok(BioVecList::new(Self {
+        Ok(Self {
             _pages: pages,
             list,
             writable,
-        }))
+            _counted: Tag::new(0),
+        })
     }
 }
 

@@ -15,6 +15,7 @@ mod lists;
 mod message;
 mod pair;
 mod regions;
+mod reuse;
 mod shared;
 
 use core::net::{
@@ -23,6 +24,7 @@ use core::net::{
     SocketAddr, //
 };
 use kernel::prelude::*;
+use kfabric::consumer::MrMode;
 
 module! {
     type: Module,
@@ -55,13 +57,17 @@ module! {
             default: 0,
             description: "1: regions have descriptors without KFI_MR_LOCAL (features.def: DESC)",
         },
+        reuse: u8 {
+            default: 0,
+            description: "1: the provider has regions that are filled again (features.def: REUSE)",
+        },
     },
 }
 
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -84,6 +90,7 @@ const CASES: [Case; 22] = [
     regions::many_at_once,
     regions::what_has_to_be_waited_for,
     bio_vecs::regions,
+    reuse::again_and_again,
 ];
 
 struct Module;
@@ -100,6 +107,8 @@ impl kernel::Module for Module {
             cancels: params.cancel != 0,
             writes_atomically: params.atomic_write != 0,
             has_descriptors: params.desc != 0,
+            reuses: params.reuse != 0,
+            mode: MrMode::default(),
         };
         let case = CASES.get(usize::from(params.case)).ok_or(EINVAL)?;
         case(&place)?;
@@ -115,6 +124,7 @@ struct Params {
     cancel: u8,
     atomic_write: u8,
     desc: u8,
+    reuse: u8,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -127,6 +137,7 @@ fn params() -> Params {
         cancel: module_parameters::cancel.value(),
         atomic_write: module_parameters::atomic_write.value(),
         desc: module_parameters::desc.value(),
+        reuse: module_parameters::reuse.value(),
     }
 }
 
@@ -139,5 +150,6 @@ fn params() -> Params {
         cancel: *module_parameters::cancel.value(),
         atomic_write: *module_parameters::atomic_write.value(),
         desc: *module_parameters::desc.value(),
+        reuse: *module_parameters::reuse.value(),
     }
 }

@@ -24,6 +24,7 @@ use kfabric::consumer::{
     Errno,
     Fabric,
     Hints,
+    Info,
     InfoList,
     Kind,
     Listener,
@@ -46,6 +47,9 @@ pub(crate) struct Place {
     pub(crate) cancels: bool,
     pub(crate) writes_atomically: bool,
     pub(crate) has_descriptors: bool,
+    pub(crate) reuses: bool,
+    /// What regions need beside what all providers agree to.
+    pub(crate) mode: MrMode,
 }
 
 /// Contexts that there are.
@@ -112,8 +116,14 @@ pub(crate) type Queue<B = KVec<u8>> = Arc<RequestQueue<B, Tag>>;
 pub(crate) type End<B = KVec<u8>> = MsgEndpoint<Connected, B, Tag>;
 
 impl Place {
+    /// Returns the same with regions that are bound to endpoints.
+    pub(crate) fn binding(&self) -> Self {
+        let mode = MrMode::ENDPOINT;
+        Self { mode, ..*self }
+    }
+
     fn hints(&self) -> Result<Hints> {
-        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY;
+        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY | self.mode;
         Ok(Hints::new()?.prov_name(self.provider)?.msg().mr_mode(mode))
     }
 
@@ -127,12 +137,18 @@ impl Place {
         Ok(self.hints()?.peer(address)?.getinfo()?)
     }
 
+    /// Returns the first offer with the mode. Providers leave out what they don't need.
+    fn choose<'a>(&self, offers: &'a InfoList) -> Result<&'a Info> {
+        let chosen = offers.iter().find(|info| info.mr_mode().has(self.mode));
+        chosen.ok_or(ENODEV)
+    }
+
     /// Makes a listener.
     pub(crate) fn listener(&self) -> Result<Listener> {
         let source = self.source()?;
-        let fabric = Fabric::open(source.first())?;
+        let info = self.choose(&source)?;
         let options = ListenerOptions::default().backlog(4);
-        Ok(Listener::open(&fabric, source.first(), options)?)
+        Ok(Listener::open(&Fabric::open(info)?, info, options)?)
     }
 }
 
@@ -145,7 +161,7 @@ pub(crate) struct Side<B: Local = KVec<u8>> {
 
 impl<B: Local> Side<B> {
     /// Opens the domain of an offer.
-    pub(crate) fn open(info: &kfabric::consumer::Info) -> Result<Self> {
+    pub(crate) fn open(info: &Info) -> Result<Self> {
         let domain = Domain::open(&Fabric::open(info)?, info)?;
         let options = || CompletionQueueOptions::default().size(16).waits();
         Ok(Self {
@@ -172,9 +188,10 @@ impl<B: Local> Pair<B> {
     /// Connects two sides.
     pub(crate) fn open(place: &Place) -> Result<Self> {
         let listener = place.listener()?;
-        let info = place.peer(listener.address()?)?;
-        let a = Side::<B>::open(info.first())?;
-        let active = MsgEndpoint::open(&a.domain, info.first(), &a.tx, &a.rx)?;
+        let offers = place.peer(listener.address()?)?;
+        let info = place.choose(&offers)?;
+        let a = Side::<B>::open(info)?;
+        let active = MsgEndpoint::open(&a.domain, info, &a.tx, &a.rx)?;
         let sends = Counter::open(&a.domain)?;
         active.count(&sends, Counts::SENDS)?;
         let active = active.enable()?.connect(b"")?;

@@ -260,6 +260,18 @@ void ep_regions_accessed_case(struct kfi_test *t);
 void ep_regions_collide_case(struct kfi_test *t);
 void ep_regions_invalidated_case(struct kfi_test *t);
 
+/* reuse.c */
+void ep_reuse_case(struct kfi_test *t);
+void ep_reuse_mixed_case(struct kfi_test *t);
+void ep_flush_case(struct kfi_test *t);
+
+/* reuse_refused.c */
+void ep_reuse_refused_case(struct kfi_test *t);
+void ep_reuse_full_case(struct kfi_test *t);
+void ep_reuse_closed_case(struct kfi_test *t);
+void ep_reuse_key_case(struct kfi_test *t);
+void ep_reuse_faults_case(struct kfi_test *t);
+
 /* down.c */
 void ep_regions_down_case(struct kfi_test *t);
 void ep_regions_falling_case(struct kfi_test *t);

@@ -468,6 +468,7 @@ static const struct kfi_case cases[] = {
 	{ "end", end_case },
 	{ "post", post_case },
 	{ "region", region_case },
+	{ "reuse", ep_reuse_faults_case },
 	{ "shared", shared_case },
 	{ "close", close_case },
 };

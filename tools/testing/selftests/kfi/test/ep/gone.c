@@ -5,6 +5,8 @@
  */
 #include <linux/delay.h>
 
+#include <kfi_reuse_ext.h>
+
 #include "busy.h"
 #include "kinds.h"
 #include "suites.h"
@@ -83,6 +85,46 @@ static bool shared_open(struct kfi_test *t, struct ep_pair *p, u8 *mem, struct k
 	return true;
 }
 
+/* Regions that are filled again and again: an empty one, one that waits for more, and one that was posted. */
+static struct kfi_reuse_ops *reused_open(struct kfi_test *t, struct ep_side *s, u8 *mem,
+					 struct kfid_mr *mrs[3])
+{
+	struct kfi_reuse_ops *ops;
+	struct bio_vec bv;
+	void *p;
+	int i;
+
+	if (!EXPECT_EQ(t, kfi_open_ops(&s->domain->fid, KFI_REUSE_OPS_1, 0, &p, NULL), 0))
+		return NULL;
+	ops = p;
+	bvec_set_virt(&bv, mem, LEN);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(t, ops->open(&s->domain->fid, s->ep, 1, &mrs[i], NULL), 0);
+		if (mrs[i] && i)
+			EXPECT_EQ(t, ops->fill(mrs[i], &bv, 1, KFI_REMOTE_READ, i == 1 ? KFI_MORE : 0), 0);
+	}
+	return ops;
+}
+
+/* Their memory comes back, and they can't be filled any more. */
+static void reused_close(struct kfi_test *t, struct kfi_reuse_ops *ops, u8 *mem,
+			 struct kfid_mr *mrs[3])
+{
+	struct bio_vec bv;
+	int i, ret;
+
+	bvec_set_virt(&bv, mem, LEN);
+	for (i = 0; i < 3; i++) {
+		if (!mrs[i])
+			continue;
+		EXPECT_EQ(t, ops->empty(mrs[i]), 0);
+		EXPECT_EQ(t, ops->empty_now(mrs[i]), 0);
+		ret = ops->fill(mrs[i], &bv, 1, KFI_REMOTE_READ, 0);
+		EXPECT(t, ret == -KFI_ENODEV || ret == -KFI_ENOTCONN, "filled: %d", ret);
+		EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	}
+}
+
 static void gone_case(struct kfi_test *t)
 {
 	struct ep_wants binds = {
@@ -90,7 +132,8 @@ static void gone_case(struct kfi_test *t)
 		.caps = KFI_MSG | KFI_RMA | KFI_ATOMIC,
 	};
 	struct ep_pair *p = ep_connected(t, &binds), *waiting = ep_listening(t, NULL);
-	struct kfid_mr *mrs[2] = {};
+	struct kfid_mr *mrs[2] = {}, *reused[3] = {};
+	struct kfi_reuse_ops *ops = NULL;
 	u8 *mem = kzalloc((RECEIVES + 1) * LEN, GFP_KERNEL);
 	struct ep_event *e = kzalloc_obj(*e);
 	struct kfid_ep *ep, *srx = NULL, *sharer = NULL;
@@ -117,6 +160,7 @@ static void gone_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_mr_bind(mrs[i], &p->side[0].ep->fid, 0), 0);
 		EXPECT_EQ(t, i ? kfi_mr_enable_more(mrs[i]) : kfi_mr_enable(mrs[i]), 0);
 	}
+	ops = reused_open(t, &p->side[0], mem, reused);
 	if (!shared_open(t, p, mem, &cq, &srx, &sharer))
 		goto out;
 	busy = busy_start(t);
@@ -143,6 +187,8 @@ static void gone_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_endpoint(waiting->side[1].domain, info, &ep, NULL), -KFI_ENODEV);
 	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODEV);
 out:
+	if (ops)
+		reused_close(t, ops, mem, reused);
 	for (i = 0; i < 2; i++)
 		if (mrs[i])
 			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
