@@ -43,7 +43,7 @@ def c(path, text):
     """Yields the parameters that a C file defines."""
     for i in re.finditer(r'^module_param\((\w+), (\w+), (0\d+)\);\nMODULE_PARM_DESC\(\w+,(.*?)\);',
                          text, re.S | re.M):
-        value = re.search(rf'^static .*\b{i[1]}(?: = (\w+))?;', text, re.M)[1]
+        value = re.search(rf'^static .*\b{i[1]}(?: = "?(\w+)"?)?;', text, re.M)[1]
         yield (module_of(path), i[1], i[2], value or 'none', 'yes' if int(i[3], 8) & 0o222 else 'no',
                plain(i[4]))
 

@@ -1,57 +1,141 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric in Rust: an NVMe over Fabrics host. The namespaces of a target, for example the kernel's
-//! own `nvmet-rdma`, are disks here.
+//! kfabric in Rust: an NVMe over Fabrics transport under the kernel's nvme-core. The namespaces of
+//! a target, for example the kernel's own `nvmet-rdma`, are disks here.
 //!
-//! Few files use kfabric. `transport` connects endpoints and sends capsules. `keys` gives the
-//! target access to the data of a command, which are the pages of the I/O request itself. The rest
-//! is NVMe. `command` and `response` are the messages, `link` brings a controller up, and `queue`
-//! carries out I/O. `controller` looks after all of it. `namespace` is the side of the block layer,
-//! and `control` that of the administrator.
+//! nvme-core has controllers, namespaces, multipath, recovery rules and authentication. Crate
+//! `nvme` translates between nvme-core and a [`Transport`]. This module is the transport, over the
+//! public API of kfabric. Its only unsafe code is the promise of `region` about memory:
 //!
-//! Whose memory it is:
+//! - `target`: the address of a target, and the device that leads there.
+//! - `connection`: connects an endpoint, and sends and receives capsules.
+//! - `greeting`: the private data of a connection request.
+//! - `capsule`: the memory of commands and responses.
+//! - `region`: gives the target access to the data of a request, without a copy.
+//! - `queue`: sends requests, and ends them.
 //!
-//! - A capsule that is sent is given away, and comes back when it was sent.
-//! - An I/O request is a part of the region that its pages are. It can't end before the target's key has:
-//!   closing the region is what gives it back.
+//! # Who owns memory
+//!
+//! - Posting a capsule gives it away. The capsule comes back when it was sent or received.
+//! - A region owns the data of its request. Only emptying it returns them, when the target has no
+//!   access any more. A request doesn't end before.
 
-mod channel;
-mod command;
-mod control;
-mod controller;
-mod identify;
-mod keys;
-mod link;
-mod namespace;
-mod options;
+mod capsule;
+mod connection;
+mod greeting;
 mod queue;
-mod response;
-mod transport;
+mod region;
+mod target;
 
-use control::Control;
+use crate::{
+    capsule::{
+        Capsule,
+        Kfi,
+        Slot, //
+    },
+    queue::Queue,
+    target::Target, //
+};
 use kernel::prelude::*;
+use nvme::{
+    Cancellation,
+    Events,
+    Limits,
+    Options,
+    QueueConfig,
+    Refusal,
+    Registration,
+    Request,
+    Transport, //
+};
 
 module! {
     type: Module,
     name: "kfi_nvme",
     authors: ["kfabric developers"],
-    description: "kfabric in Rust: an NVMe over Fabrics host",
+    description: "kfabric in Rust: an NVMe over Fabrics transport",
     license: "GPL",
+    alias: ["nvme-kfi"],
 }
 
-/// Has modprobe load the provider first. A consumer finds its provider by name, which depmod doesn't see.
+/// Makes modprobe load the provider first. A consumer finds its provider by name, which depmod
+/// doesn't see.
 #[used]
 #[link_section = ".modinfo"]
 static SOFTDEP: [u8; 23] = *b"softdep=pre: kfi_verbs\0";
 
 struct Module {
-    _control: Control,
+    _registration: Registration<Kfi>,
 }
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // SAFETY: A module is initialized once.
-        let control = unsafe { Control::new() }?;
-        Ok(Self { _control: control })
+        Ok(Self {
+            _registration: Registration::new()?,
+        })
+    }
+}
+
+/// Maximum number of bytes of data behind a command of an I/O queue.
+const IN_CAPSULE: usize = 4096;
+
+impl Transport for Kfi {
+    const NAME: &'static CStr = c"kfi";
+    const MAY_SLEEP: bool = false;
+
+    type Controller = Target;
+    type Queue = Queue;
+
+    fn controller(options: &Options<'_>) -> Result<Target> {
+        Target::find(options)
+    }
+
+    fn limits(target: &Target) -> Limits {
+        target.limits()
+    }
+
+    fn slot(_target: &Target, qid: u16) -> Result<(Capsule, Slot)> {
+        let data = match qid {
+            0 => 0,
+            _ => IN_CAPSULE,
+        };
+        Ok((capsule::for_commands(data)?, Slot(None)))
+    }
+
+    fn connect(
+        target: &Target,
+        config: QueueConfig,
+        events: Events<Self>,
+        cancellation: &Cancellation<'_>,
+    ) -> Result<Queue> {
+        Queue::connect(target, &config, events, cancellation)
+    }
+
+    fn queue_rq(
+        queue: &Queue,
+        request: Request<Self>,
+        last: bool,
+    ) -> Result<(), (Refusal, Request<Self>)> {
+        queue.queue_rq(request, last)
+    }
+
+    fn commit_rqs(queue: &Queue) {
+        queue.commit_rqs();
+    }
+
+    fn async_event(queue: &Queue, command: &[u8; 64]) -> Result {
+        queue.async_event(command)
+    }
+
+    fn finish(queue: &Queue, request: Request<Self>) {
+        queue.finish(request);
+    }
+
+    fn abandon(queue: &Queue, request: &mut Request<Self>) {
+        queue.abandon(request);
+    }
+
+    fn stop(queue: &Queue) {
+        queue.stop();
     }
 }

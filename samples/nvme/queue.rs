@@ -1,292 +1,439 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue of I/O commands.
+//! A connected queue.
 //!
-//! A command has a place in it, which is its request's tag, and part of its id. It has ended when its capsule was sent and the
-//! response is there, whichever comes first; then its key is ended, and then its request.
+//! A request ends when its command was sent, its response is there, and the target can't use its
+//! key any more. The handler of completions, mostly in softirq, sees the first two in any order.
+//! Mostly the target has invalidated the key with the response. Then the handler ends the request.
+//! Otherwise a work item ends the key first.
 //!
-//! [`IoQueue::take`] takes what has arrived, mostly in softirq. It ends commands without keys, and
-//! commands whose key the target has ended. It leaves the others to a work item, which may sleep.
-//! Lock order: the places are a leaf.
-
-mod io;
-mod places;
-mod queue_gate;
+//! Lock order: `state` is a leaf.
 
 use crate::{
-    identify::Namespace,
-    keys::Call,
-    transport::{
-        Event,
-        Transport, //
-    }, //
+    capsule::{
+        self,
+        Capsule,
+        Kfi,
+        Purpose,
+        RESPONSE, //
+    },
+    connection::Connection,
+    region,
+    target::Target, //
 };
-use block::Op;
-use io::Prepared;
-pub(crate) use io::RequestRefusal;
 use kernel::{
     impl_has_work,
     new_work,
     prelude::*,
     sync::Arc,
     workqueue::{
-        Queue,
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::{
-    consumer::Errno,
+    consumer::{
+        Ended,
+        Errno,
+        Kind,
+        RequestReader,
+        Requests,
+        Transfer, //
+    },
+    gate::{
+        BusyGuard,
+        Gate,
+        PerCpu, //
+    },
     irqlock::IrqLock,
     new_irq_lock,
-    NoIo, //
+    num::index,
+    workqueue::OwnedQueue,
+    NoIo,
+    PushReserved, //
 };
-use places::{
-    number_of,
-    Places, //
+use nvme::{
+    Cancellation,
+    Command,
+    Direction,
+    Events,
+    MalformedResponse,
+    QueueConfig,
+    Refusal,
+    Request, //
 };
-pub(crate) use queue_gate::{
-    QueueGate,
-    Reader, //
-};
 
-/// How many commands at once have data in their capsules.
-const ROOMY: u16 = 32;
-
-/// Which of the links of a controller, which has one after the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkNumber(pub(crate) u32);
-
-/// The owner of queues.
-pub(crate) trait Owner: Send + Sync + 'static {
-    /// Reports that a queue of this link is of no use any more. May be called more than once, and
-    /// after the queue was stopped. May sleep.
-    fn broken(&self, link: LinkNumber, errno: Errno);
-
-    /// Returns the workqueue for the work of queues.
-    fn tasks(&self) -> &Queue;
+/// A connected queue of a controller. Dropping it ends the connection. May sleep.
+pub(crate) struct Queue {
+    // Dropped in this order.
+    connection: BusyGuard<Connection, PerCpu>,
+    inner: Ending,
+    /// Maximum number of bytes of data behind a command.
+    in_capsule: u32,
 }
 
-/// How the memory of requests gets to the target.
-#[derive(Clone, Copy)]
-pub(crate) struct Memory {
-    /// By which call it is registered,
-    pub(crate) call: Call,
-    /// in how many pieces at most;
-    pub(crate) pieces: usize,
-    /// and how many bytes go in a capsule instead.
-    pub(crate) in_capsule: u32,
-}
+/// The connection of a queue, which dropping ends. May sleep.
+struct Ending(Arc<Inner>);
 
-/// A queue of I/O commands.
+/// The part of a queue that the handler of completions uses.
 #[pin_data]
-pub(crate) struct IoQueue {
-    link: LinkNumber,
-    number: u16,
-    transport: Transport,
-    inlet: Arc<QueueGate>,
-    memory: Memory,
+struct Inner {
+    qid: u16,
+    events: Events<Kfi>,
+    tasks: Arc<OwnedQueue>,
+    /// The connection has the handler, and the handler the connection, until the gate is shut.
     #[pin]
-    places: IrqLock<Places>,
-    owner: Arc<dyn Owner>,
-    /// Ends what is over, where that may take time.
+    connection: Gate<Connection, PerCpu>,
     #[pin]
-    work: Work<IoQueue>,
+    state: IrqLock<State>,
+    /// Ends keys where that may sleep.
+    #[pin]
+    work: Work<Inner>,
+}
+
+struct State {
+    /// A capsule for the next command that asks for an asynchronous event, if there is one.
+    async_event: Option<Capsule>,
+    /// Requests that have ended but for their keys. There is space for all requests.
+    ended: KVec<Request<Kfi>>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for IoQueue { self.work }
+    impl HasWork<Self> for Inner { self.work }
 }
 
-impl IoQueue {
-    /// Makes a queue of a link over a connection, for `depth` commands at once. May sleep.
-    pub(crate) fn new(
-        (link, number): (LinkNumber, u16),
-        (transport, inlet): (Transport, Arc<QueueGate>),
-        owner: Arc<dyn Owner>,
-        depth: u16,
-        memory: Memory,
-    ) -> Result<Arc<Self>> {
-        let roomy = match memory.in_capsule {
-            0 => (0, 0),
-            bytes => (depth.min(ROOMY), usize::try_from(bytes)?),
-        };
-        let places = Places::new(depth, memory.pieces, roomy)?;
-        let queue = pin_init!(Self {
-            link,
-            number,
-            transport,
-            inlet,
-            memory,
-            places <- new_irq_lock!(places, c"kfi_nvme_places"),
-            owner,
-            work <- new_work!("kfi_nvme_queue"),
-        });
-        Arc::pin_init(queue, GFP_KERNEL)
-    }
-
-    /// Returns the link of the queue.
-    pub(crate) fn link(&self) -> LinkNumber {
-        self.link
-    }
-
-    /// Begins a request on a namespace. May sleep, but not for I/O.
+impl Queue {
+    /// Connects a queue. Sleeps until the target has accepted, or nobody wants the queue any more.
     ///
     /// # Errors
     ///
-    /// With the request, if it should be tried again.
-    pub(crate) fn submit(
+    /// The errors of [`Connection::new`].
+    pub(crate) fn connect(
+        target: &Target,
+        config: &QueueConfig,
+        events: Events<Kfi>,
+        cancellation: &Cancellation<'_>,
+    ) -> Result<Self> {
+        let state = State {
+            async_event: None,
+            ended: KVec::with_capacity(config.entries.into(), GFP_KERNEL)?,
+        };
+        let inner = try_pin_init!(Inner {
+            qid: config.qid,
+            events,
+            tasks: target.tasks().clone(),
+            connection <- Gate::empty(),
+            state <- new_irq_lock!(state, c"kfi_nvme_queue"),
+            work <- new_work!("kfi_nvme_queue"),
+        }? Error);
+        let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
+        let reader = KBox::new(Reader(inner.0.clone()), GFP_KERNEL)?;
+        let connection = Connection::new(target, config, cancellation, reader)?;
+        let completions = connection.completions().clone();
+        inner.0.connection.open(connection);
+        let connection = inner.0.connection.hold().ok_or(ENODEV)?;
+        // The handler left what came earlier, and isn't called again before it is read.
+        while let Ok(Some(ended)) = completions.read() {
+            inner.0.ended(connection.get(), ended);
+        }
+        Ok(Self {
+            connection,
+            inner,
+            in_capsule: config.in_capsule,
+        })
+    }
+
+    /// Gives the target access to the data of a request, and sends its command. Unless it is the
+    /// `last`, the command may wait for the next one or for [`commit_rqs`](Self::commit_rqs). Any
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// The target has no access then.
+    pub(crate) fn queue_rq(
         &self,
-        namespace: u32,
-        format: &Namespace,
-        request: block::Request,
-    ) -> Result<(), RequestRefusal> {
-        let _noio = NoIo::enter();
-        let Ok(number) = u16::try_from(request.tag()) else {
-            return Err(RequestRefusal(request, Errno::EINVAL));
+        mut request: Request<Kfi>,
+        last: bool,
+    ) -> Result<(), (Refusal, Request<Kfi>)> {
+        let Some(mut capsule) = request.take_capsule() else {
+            return Err((Refusal::Failed(EIO), request));
         };
-        let data = self.fits_in_capsule(&request);
-        let begun = self.places.with(|places| places.begin(number, data));
-        let Some((id, mut capsule, list)) = begun else {
-            return Err(RequestRefusal(request, Errno::EAGAIN));
-        };
-        let prepared = self.prepare(namespace, format, request, list, &mut capsule);
-        let (not_taken, list) = match prepared {
-            Ok(Prepared {
-                io,
-                command,
-                data,
-                list,
-            }) => {
-                let set = capsule.set(number, &command.with_id(id), data);
-                // Before it is sent: the response may be there at once.
-                self.places.with(|places| places.send(number, io, list));
-                let sent = match set {
-                    Ok(()) => self.transport.send(capsule),
-                    Err(errno) => Err((errno, capsule)),
-                };
-                let Err((errno, back)) = sent else {
-                    return Ok(());
-                };
-                capsule = back;
-                let io = self.places.with(|places| places.abandon(number));
-                let request = io.and_then(|io| self.close(number, io));
-                (request.map(|request| RequestRefusal(request, errno)), None)
+        let prepared = self.prepare(&mut request, &mut capsule);
+        let (errno, request) = match prepared {
+            Ok(()) => match self.send(request, capsule, last) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            },
+            Err(errno) => {
+                request.put_capsule(capsule);
+                (errno, request)
             }
-            Err(refused) => refused,
         };
-        self.places.with(|places| {
-            places.give_back(number, capsule);
-            places.list(number, list);
+        // Requests that wait for more must not wait for this one.
+        self.commit_rqs();
+        let Some(request) = self.inner.0.empty_now(self.connection.get(), request) else {
+            // A work item ends the key, and then the request, with an error of the path.
+            return Ok(());
+        };
+        let refusal = match errno {
+            Errno::EAGAIN | Errno::ENOMEM | Errno::ENOSPC => Refusal::Busy,
+            Errno::ENOTCONN | Errno::ENODEV => Refusal::Broken,
+            _ => {
+                let bytes = request.payload_bytes();
+                let qid = self.inner.0.qid;
+                pr_err!("queue {qid}: {bytes} bytes can't be sent: {errno}\n");
+                Refusal::Failed(errno.into())
+            }
+        };
+        Err((refusal, request))
+    }
+
+    /// Sends the commands that wait for more. Any context.
+    pub(crate) fn commit_rqs(&self) {
+        self.connection.get().flush();
+    }
+
+    /// Completes the command of a request, and copies it to the capsule.
+    fn prepare(&self, request: &mut Request<Kfi>, capsule: &mut Capsule) -> Result<(), Errno> {
+        let mut behind = 0;
+        if !request.has_data() {
+            request.command_mut().set_no_data();
+        } else if let Some(space) = self.space_in_capsule(request, capsule) {
+            behind = space.len();
+            request.copy_out(space).map_err(|_| Errno::EFAULT)?;
+            let len = request.payload_bytes();
+            request.command_mut().set_in_capsule(len);
+        } else {
+            // A device keeps the data of an earlier request with this tag, if these are lent.
+            let data = request.lend().map_err(|error| match error {
+                EBUSY => Errno::EIO,
+                _ => Errno::ENOMEM,
+            })?;
+            let region = self.connection.get().regions().fill(data)?;
+            let described = region::describe(&region, request.command_mut());
+            request.slot().0 = Some(region);
+            described?;
+        }
+        capsule::set(capsule, request.command().as_bytes(), behind)
+    }
+
+    /// Returns the space for the data of a request behind its command, if they are sent there.
+    fn space_in_capsule<'a>(
+        &self,
+        request: &Request<Kfi>,
+        capsule: &'a mut Capsule,
+    ) -> Option<&'a mut [u8]> {
+        let len = request.payload_bytes();
+        let fits = request.is_io() && request.direction() == Direction::Write;
+        (fits && len <= self.in_capsule).then(|| capsule::data(capsule, index(len)))?
+    }
+
+    /// Sends the command of a request.
+    fn send(
+        &self,
+        request: Request<Kfi>,
+        mut capsule: Capsule,
+        last: bool,
+    ) -> Result<(), (Errno, Request<Kfi>)> {
+        // Before it is sent: the response may be there at once.
+        *capsule.context_mut() = Purpose::Command(request.into_sending());
+        let Err(refused) = self.connection.get().send(capsule, last) else {
+            return Ok(());
+        };
+        let errno = refused.errno();
+        let mut capsule = refused.into_inner();
+        match capsule::take_purpose(&mut capsule) {
+            Purpose::Command(sending) => Err((errno, sending.refused(capsule))),
+            // Never so. The request stays until the queue is stopped.
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends the command that asks for an asynchronous event. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    /// - The errors of [`Connection::send`].
+    pub(crate) fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
+        let state = &self.inner.0.state;
+        let spare = state.with(|state| state.async_event.take());
+        let mut capsule = spare.map_or_else(|| capsule::for_commands(0), Ok)?;
+        let sent = match capsule::set(&mut capsule, command, 0) {
+            Ok(()) => {
+                *capsule.context_mut() = Purpose::AsyncEvent;
+                self.connection.get().send(capsule, true)
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        sent.map_err(|refused| {
+            let errno = refused.errno();
+            state.with(|state| state.async_event = Some(refused.into_inner()));
+            errno.into()
+        })
+    }
+
+    /// Ends the key of a request, and then the request. Any context.
+    pub(crate) fn finish(&self, request: Request<Kfi>) {
+        self.inner.0.finish(self.connection.get(), request);
+    }
+
+    /// Ends the key of a request. May sleep.
+    pub(crate) fn abandon(&self, request: &mut Request<Kfi>) {
+        if let Some(region) = request.slot().0.take() {
+            self.connection.get().regions().empty(region);
+        }
+    }
+
+    /// Ends the connection, so that all capsules come back. May sleep.
+    pub(crate) fn stop(&self) {
+        self.connection.get().shut_down();
+    }
+}
+
+impl Inner {
+    /// Handles a capsule that has come back. Any context.
+    fn ended(self: &Arc<Self>, connection: &Connection, ended: Ended<KVec<u8>, Purpose>) {
+        match ended {
+            Ended::Done(mut capsule, done) => match capsule::take_purpose(&mut capsule) {
+                Purpose::Response => self.response(connection, capsule, &done),
+                purpose => self.sent(connection, capsule, purpose),
+            },
+            Ended::Failed(mut capsule, failure) => {
+                let purpose = capsule::take_purpose(&mut capsule);
+                self.sent(connection, capsule, purpose);
+                if failure.errno != Errno::ECANCELED {
+                    let (qid, errno) = (self.qid, failure.errno);
+                    pr_err!("queue {qid}: a transfer failed: {errno}\n");
+                }
+                self.broken(failure.errno);
+            }
+            Ended::Lost(failure) | Ended::InjectFailed(failure) => self.broken(failure.errno),
+        }
+    }
+
+    /// Handles a capsule that was sent, or not.
+    fn sent(self: &Arc<Self>, connection: &Connection, capsule: Capsule, purpose: Purpose) {
+        match purpose {
+            Purpose::Command(sending) => {
+                if let Some(request) = sending.sent(capsule) {
+                    self.finish(connection, request);
+                }
+            }
+            Purpose::AsyncEvent => self.state.with(|state| state.async_event = Some(capsule)),
+            Purpose::Response | Purpose::Idle => (),
+        }
+    }
+
+    /// Handles a response.
+    fn response(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, done: &Transfer) {
+        let bytes = capsule.memory().get(..done.len).unwrap_or_default();
+        let invalidated = done.invalidated.map(u32::try_from);
+        let response = match invalidated.transpose() {
+            Ok(invalidated) if done.kind == Kind::Recv && bytes.len() == RESPONSE => {
+                self.events.response(bytes, invalidated)
+            }
+            _ => Err(MalformedResponse),
+        };
+        if response.is_err() {
+            let (qid, len) = (self.qid, done.len);
+            match len {
+                RESPONSE => pr_err!("queue {qid}: a response to nothing: {bytes:02x?}\n"),
+                _ => pr_err!("queue {qid}: a response of {len} bytes: {bytes:02x?}\n"),
+            }
+        }
+        *capsule.context_mut() = Purpose::Response;
+        // Before the request ends: the next request needs the receive.
+        let again = connection.receive(capsule).map_err(Errno::from);
+        match response {
+            Ok(Some(request)) => self.finish(connection, request),
+            Ok(None) => (),
+            Err(MalformedResponse) => self.broken(Errno::EPROTO),
+        }
+        if let Err(errno) = again {
+            self.broken(errno);
+        }
+    }
+
+    /// Ends the key of a request, and then the request. Any context.
+    fn finish(self: &Arc<Self>, connection: &Connection, request: Request<Kfi>) {
+        if let Some(request) = self.empty_now(connection, request) {
+            request.complete();
+        }
+    }
+
+    /// Ends the key of a request. If that may sleep, leaves the request to a work item, which ends
+    /// it, too. Any context.
+    fn empty_now(
+        self: &Arc<Self>,
+        connection: &Connection,
+        mut request: Request<Kfi>,
+    ) -> Option<Request<Kfi>> {
+        let slot = request.slot();
+        let Some(region) = slot.0.take() else {
+            return Some(request);
+        };
+        match connection.regions().empty_now(region) {
+            Ok(()) => Some(request),
+            Err(region) => {
+                slot.0 = Some(region);
+                self.state.with(|state| state.ended.push_reserved(request));
+                // Work that is queued already takes this request, too.
+                let _ = self.tasks.enqueue(self.clone());
+                None
+            }
+        }
+    }
+
+    /// Reports that the connection has failed. Any context.
+    fn broken(&self, errno: Errno) {
+        // nvme-core doesn't know the numbers of kfabric.
+        self.events.broken(match errno.to_c() {
+            -255..=-1 => errno.into(),
+            _ => EIO,
         });
-        match not_taken {
-            Some(not_taken) => Err(not_taken),
-            None => Ok(()),
-        }
     }
+}
 
-    /// Checks whether the data of a request fit in its capsule.
-    fn fits_in_capsule(&self, request: &block::Request) -> bool {
-        let most = self.memory.in_capsule;
-        match request.op() {
-            Op::Write => request.bytes() <= most,
-            Op::Discard => most >= 16,
-            _ => false,
-        }
-    }
+impl WorkItem for Inner {
+    type Pointer = Arc<Self>;
 
-    /// Takes what comes from here on, until it is [stopped](Self::stop). To be called once. May sleep.
-    pub(crate) fn start(self: &Arc<Self>) {
-        self.inlet.open(self);
-    }
-
-    /// Takes what has happened on the connection. Any context.
-    fn take(self: &Arc<Self>, event: Event) {
-        let number = match event {
-            Event::Sent(number, capsule) => {
-                self.places.with(|places| places.give_back(number, capsule));
-                number
-            }
-            Event::Response(response) => {
-                let id = response.id;
-                if !self.places.with(|places| places.respond(response)) {
-                    pr_err!("queue {}: a response to nothing: {id:#06x}\n", self.number);
-                    return self.broken(Errno::EIO);
-                }
-                number_of(id)
-            }
-            Event::Broken(errno, capsule) => {
-                if let Some((number, capsule)) = capsule {
-                    self.places.with(|places| places.give_back(number, capsule));
-                }
-                return self.broken(errno);
-            }
-        };
-        let Some((io, status)) = self.places.with(|places| places.over(number)) else {
+    fn run(this: Arc<Self>) {
+        // A task that frees memory may wait for the requests.
+        let _noio = NoIo::enter();
+        // Entering fails only if there are no requests any more.
+        let Some(inside) = this.connection.enter() else {
             return;
         };
-        match io.at_once() {
-            Ok((request, list)) => {
-                if list.is_some() {
-                    self.places.with(|places| places.list(number, list));
-                }
-                request.end(status);
+        while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
+            if let Some(region) = request.slot().0.take() {
+                inside.get().regions().empty(region);
             }
-            Err(io) => {
-                self.places.with(|places| places.keep(number, io, status));
-                self.work();
-            }
-        }
-    }
-
-    /// Leaves it to the work item to tell the owner. Any context.
-    fn broken(self: &Arc<Self>, errno: Errno) {
-        self.places.with(|places| places.broken = Some(errno));
-        self.work();
-    }
-
-    /// Has the work item do what there is to do. Any context.
-    fn work(self: &Arc<Self>) {
-        // Already queued is as good.
-        let _ = self.owner.tasks().enqueue(self.clone());
-    }
-
-    /// Ends what is over. Sleeps.
-    fn settle(&self) {
-        while let Some((number, io, status)) = self.places.with(|places| places.kept()) {
-            if let Some(request) = self.close(number, io) {
-                request.end(status);
-            }
-        }
-    }
-
-    /// Ends the connection, and returns when nothing is taken any more. Then each request that has not
-    /// ended goes to `left`. Sleeps.
-    ///
-    /// To be called when nothing is submitted any more, and once.
-    pub(crate) fn stop(&self, mut left: impl FnMut(block::Request)) {
-        self.transport.shut_down();
-        self.inlet.shut();
-        self.settle();
-        // The remaining commands are given up: the target may or may not have carried them out, and
-        // repeating them does no harm.
-        for number in 0..self.places.with(|places| places.depth()) {
-            let io = self.places.with(|places| places.abandon(number));
-            if let Some(request) = io.and_then(|io| self.close(number, io)) {
-                left(request);
-            }
+            request.complete();
         }
     }
 }
 
-impl WorkItem for IoQueue {
-    type Pointer = Arc<Self>;
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(shut) = self.0.connection.shut() {
+            shut.drain().take_away();
+        }
+        // The last work has dropped its reference then.
+        self.0.tasks.flush();
+    }
+}
 
-    fn run(this: Arc<Self>) {
-        let _noio = NoIo::enter();
-        this.settle();
-        if let Some(errno) = this.places.with(|places| places.broken.take()) {
-            this.owner.broken(this.link, errno);
+/// The handler of completions.
+struct Reader(Arc<Inner>);
+
+impl RequestReader<KVec<u8>, Purpose> for Reader {
+    fn came(&self, requests: Requests<'_, KVec<u8>, Purpose>) {
+        let Some(inside) = self.0.connection.enter() else {
+            return;
+        };
+        while let Ok(Some(ended)) = requests.read() {
+            self.0.ended(inside.get(), ended);
         }
     }
 }

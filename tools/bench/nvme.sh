@@ -1,109 +1,219 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# nvme.sh ROUNDS [wall]
+# nvme.sh A B ROUNDS instructions|wall short|long
 #
-# What a request costs by kfi_nvme, and by the kernel's own nvme-rdma, of the same target in the same guest
-# (tools/bench/run): medians of rounds that take turns. In a guest whose clock counts instructions, one a
-# nanosecond, all of it is counted, target and device, too. A line is
-#	nvme: WORK KFI_NVME NVME_RDMA RATIO
-# in thousands of instructions; a ratio above 1 is fewer by kfi_nvme. In wall time it is
-#	wall: WORK KFI_NVME_IOPS KFI_NVME_MB_S NVME_RDMA_IOPS NVME_RDMA_MB_S RATIO
-# where a ratio above 1 is more by kfi_nvme.
+# Compares two transports of the kernel's NVMe core, "kfi" or "rdma" each, in one guest (tools/bench/run). Both have
+# a controller of the same target and namespace, the same number of queues and no I/O scheduler. The rounds take A and
+# B in turns. A line is
+#	instructions: A B REQUEST FIGURE_A FIGURE_B RATIO LOWEST HIGHEST
+# in thousands of instructions for a request, or
+#	wall: A B REQUEST FIGURE_A FIGURE_B RATIO LOWEST HIGHEST
+# in requests for a second. Figures and RATIO are medians of the rounds; LOWEST and HIGHEST are ratios of single
+# rounds. A ratio above 1 is in favour of A.
+#
+# "instructions" needs a guest whose clock counts instructions, one a nanosecond. All of them are counted, those of
+# the target and of the device, too.
+#
+# fio's buffers are mapped files of a tmpfs. A "scattered" file is written in blocks of a page in random order: the
+# pages of memory are allocated in that order, so that neighbours in the file are no neighbours in memory. A
+# "contiguous" one is one huge page. A process that maps the file then shows in /proc/PID/pagemap that it is so.
 
 # shellcheck source=../testing/selftests/kfi/lib.sh
 . /kfi/selftests/lib.sh
 # shellcheck source=../testing/selftests/kfi/nvme_target.sh
 . /kfi/selftests/nvme_target.sh
 
-rounds=${1:-5} unit=${2:-instructions}
-# More requests where the host's time is another's, too.
-[ $unit = wall ] && times=4 || times=1
-dir=$(mktemp -d) || exit
-trap 'rm -rf "$dir"' EXIT
+a=$1 b=$2 rounds=$3 unit=$4 form=$5
+# The part of the namespace that is used, for each job. It is written before: null_blk then has its memory.
+part=32
+case $unit.$form in
+instructions.short) runtime=250ms ;;
+instructions.long) runtime=500ms ;;
+wall.short) runtime=1s ;;
+*) runtime=2s ;;
+esac
+dir=/bench
+mkdir -p $dir/scattered $dir/contiguous || exit
 
-now() { sed -n 's/^now at \([0-9]*\) nsecs$/\1/p' /proc/timer_list | head -n 1; }
+fio() { LD_LIBRARY_PATH=/kfi/fio $exec /kfi/fio/fio --eta=never --clocksource=clock_gettime "$@"; }
+exec=
 
-# in_order read|write DISK SIZE JOBS COUNT: so many requests by each of so many at once, each in a place of its own
-in_order()
+# connect TRANSPORT: prints the disk of a new controller
+connect()
 {
-	_begin=$(now)
-	_job=0 _jobs=
-	while [ $_job -lt "$4" ]; do
-		if [ "$1" = read ]; then
-			dd if="$2" of=/dev/null bs="$3" count="$5" skip=$((_job * $5)) iflag=direct 2>/dev/null &
-		else
-			dd if=/dev/zero of="$2" bs="$3" count="$5" seek=$((_job * $5)) oflag=direct 2>/dev/null &
-		fi
-		_jobs="$_jobs $!" _job=$((_job + 1))
-	done
-	for _job in $_jobs; do
-		wait "$_job" || return
-	done
-	echo $(($(now) - _begin))
+	_said=$(
+		exec 3<>/dev/nvme-fabrics || exit
+		echo "transport=$1,traddr=$ep_address,trsvcid=4420,nqn=${subsystem##*/},keep_alive_tmo=600,ctrl_loss_tmo=-1$(
+			)${poll:+,nr_poll_queues=1},nr_io_queues=$(nproc),duplicate_connect" >&3 && cat <&3
+	) || return
+	_disk=nvme$(echo "$_said" | sed 's/instance=\([0-9]*\),.*/\1/')n1
+	# The disk is there before its queue takes a scheduler.
+	wait_for 30 unscheduled "/sys/block/$_disk/queue/scheduler" 2>/dev/null && echo "/dev/$_disk"
+}
+unscheduled() { echo none >"$1" && grep -q '\[none\]' "$1"; }
+
+# layout_file LAYOUT FILE: memory for the largest request
+layout_file()
+{
+	rm -f "$2"
+	case $1 in
+	scattered) fio --name=scatter --filename="$2" --fallocate=none --rw=randwrite --bs=4k --size=16M \
+		--randseed=1 >/dev/null ;;
+	contiguous) dd if=/dev/zero of="$2" bs=2M count=1 2>/dev/null ;;
+	esac
 }
 
-# random read|write DISK SIZE DEPTH COUNT: so many requests, anywhere on the disk, so many of them at a time
-random()
+# extents FILE BYTES: how many pages do not follow the page before in memory
+extents()
 {
-	LD_LIBRARY_PATH=/kfi/fio /kfi/fio/fio --name=random --filename="$2" --direct=1 --rw="rand$1" --bs="$3" \
-		--ioengine=libaio --iodepth="$4" --size=1G --number_ios="$5" --norandommap --randseed=1 \
-		--clocksource=clock_gettime --eta=never --output-format=terse --terse-version=3 >"$dir/fio" || return
-	# How many milliseconds it took.
-	awk -F ';' -v how="$1" '/^3;/ { ms = $(how == "read" ? 9 : 50) } END { print ms * 1000000; exit !ms }' "$dir/fio"
+	_pages=$(($2 / 4096))
+	# Fills the buffer and is busy with nothing until it is killed.
+	(
+		exec="exec"
+		fio --name=hold --ioengine=null --thread --rw=write --bs="$2" --size=1T --time_based --runtime=1000 \
+			--mem=mmapshared:"$1"
+	) >/dev/null 2>&1 &
+	_pid=$!
+	mapped() { grep -q " $1\$" /proc/$_pid/maps && [ "$(counted "$1")" != 0 ]; }
+	counted()
+	{
+		_at=$(awk -v file="$1" '$6 == file { sub("-.*", "", $1); print $1; exit }' /proc/$_pid/maps)
+		# A page is two words of 32 bits: its number, and whether it is there.
+		dd if=/proc/$_pid/pagemap bs=8 skip=$((0x$_at / 4096)) count=$_pages 2>/dev/null | od -An -v -w8 -tu4 | awk '
+			$2 < 2147483648 { missing = 1 }
+			$1 != last + 1 { n++ }
+			{ last = $1 }
+			END { print missing ? 0 : n }'
+	}
+	wait_for 60 mapped "$1"
+	counted "$1"
+	kill $_pid
+	wait $_pid 2>/dev/null
 }
 
-# What a request takes in nanoseconds: EACH read|write DISK SIZE AT_ONCE COUNT
-each_in_order()
+# run read|write|randread|randwrite SIZE DEPTH JOBS ENGINE LAYOUT: prints lines of round, side, milliseconds and KiB.
+# One fio runs all rounds, one after the other. Round 0 translates code.
+run()
 {
-	# Without what it takes to begin.
-	_nothing=$(in_order "$1" "$2" "$3" "$4" 0) && _all=$(in_order "$@") && echo $(((_all - _nothing) / ($4 * $5)))
-}
-each_random()
-{
-	_all=$(random "$@") && echo $((_all / $5))
-}
-
-# work NAME EACH SIZE AT_ONCE COUNT: reading and writing
-work()
-{
-	_count=$(($5 * times))
-	for _how in read write; do
-		_name=$1$_how.$3.$4 _round=0
-		while [ $_round -lt $rounds ]; do
-			_round=$((_round + 1))
-			for _host in kfi_nvme nvme; do
-				"$2" $_how /dev/${_host}0n1 "$3" "$4" $_count >>"$dir/$_name.$_host" || return
+	_how=$1 _size=$2 _depth=$3 _jobs=$4 _engine=$5 _layout=$6
+	case $_engine in
+	polled) set -- --ioengine=io_uring --hipri ;;
+	*) set -- --ioengine="$_engine" ;;
+	esac
+	set -- "$@" --direct=1 --rw="$_how" --bs="$_size" --iodepth="$_depth" --size=${part}M \
+		--time_based --runtime=$runtime --norandommap --randseed=1 --zero_buffers --scramble_buffers=0 \
+		--disable_lat=1 --disable_clat=1 --disable_slat=1 --disable_bw_measurement=1 \
+		--group_reporting --output-format=terse --terse-version=3
+	_round=0
+	while [ $_round -le "$rounds" ]; do
+		_order="a b"
+		[ $((_round % 2)) = 0 ] || _order="b a"
+		for _side in $_order; do
+			[ $_side = a ] && _disk=$disk_a || _disk=$disk_b
+			_job=0
+			while [ $_job -lt "$_jobs" ]; do
+				set -- "$@" --name="$_round $_side" --filename="$_disk" --offset=$((_job * part))M \
+					--mem=mmapshared:$dir/$_layout/$_job
+				# It begins when the jobs before have ended.
+				[ $_job != 0 ] || set -- "$@" --stonewall
+				_job=$((_job + 1))
 			done
 		done
-		for _host in kfi_nvme nvme; do
-			sort -n "$dir/$_name.$_host" | sed -n "$((rounds / 2 + 1))p"
-		done | awk -v name="$_name" -v unit=$unit '
-			{ cost[NR] = $1 }
-			END {
-				ratio = cost[2] / cost[1]
-				if (unit != "wall") {
-					printf "nvme: %-16s %9.1f %9.1f %6.2f\n", name, cost[1] / 1e3, cost[2] / 1e3, ratio
-					exit
-				}
-				split(name, part, ".")
-				size = part[2] * (part[2] ~ /M/ ? 1048576 : 1024)
-				printf "wall: %-16s", name
-				for (i = 1; i <= 2; i++)
-					printf " %8.0f %8.2f", 1e9 / cost[i], 1e3 * size / cost[i]
-				printf " %6.2f\n", ratio
-			}'
+		_round=$((_round + 1))
 	done
+	fio "$@" >$dir/fio || { cat $dir/fio >&2; return 1; }
+	awk -F ';' -v how="$_how" -v groups=$((2 * (rounds + 1))) '
+		/^3;/ && $5 == 0 { at = how ~ /read/ ? 6 : 47; print $3, $(at + 3), $at; n++ }
+		END { exit n != groups }' $dir/fio | grep -v '^0 '
 }
 
-modprobe nvme-rdma && ep_device_up && target_up $ep_address && load kfi_nvme || exit
-_options="traddr=$ep_address,trsvcid=4420,nqn=kfi,nr_io_queues=1,keep_alive_tmo=600"
-echo "$_options" >/dev/kfi_nvme && echo "transport=rdma,$_options" >/dev/nvme-fabrics &&
-	wait_for 30 test -b /dev/nvme0n1 && wait_for 30 test -b /dev/kfi_nvme0n1 || exit
-sleep 1
-work rand each_random 4k 1 2000
-work rand each_random 4k 32 2000
-work "" each_in_order 128k 1 60
-work "" each_in_order 128k 2 30
-work "" each_in_order 1M 1 16
-work "" each_in_order 1M 2 8
+# work read|write SIZE DEPTH JOBS ENGINE LAYOUT: compares A and B by such requests
+work()
+{
+	case $2 in
+	4k) _how=rand$1 _name=rand$1.$2.$3.$5 ;;
+	*) _how=$1 _name=$1.$2.$4.$6 ;;
+	esac
+	_bytes=$((${2%?} * ($(case $2 in *M) echo 1048576 ;; *) echo 1024 ;; esac))))
+	_file=0
+	while [ $_file -lt "$4" ]; do
+		layout_file "$6" $dir/"$6"/$_file || return
+		_file=$((_file + 1))
+	done
+	run "$_how" "$2" "$3" "$4" "$5" "$6" >$dir/figures || return
+	# Two pages can be neighbours by chance.
+	_file=0
+	while [ $_bytes -gt 4096 ] && [ $_file -lt "$4" ]; do
+		_extents=$(extents $dir/"$6"/$_file $_bytes)
+		case $6 in
+		scattered) [ "$_extents" -ge $((_bytes / 4096 * 9 / 10)) ] ;;
+		*) [ "$_extents" = 1 ] ;;
+		esac || { echo "$_name: $((_bytes / 4096)) pages are in $_extents places of memory"; return 1; }
+		_file=$((_file + 1))
+	done
+	awk -v name="$_name" -v unit="$unit" -v sides="$a $b" -v kib=$((_bytes / 1024)) '
+		function sort(list, n,    i, j, k) {
+			for (i = 2; i <= n; i++)
+				for (j = i; j > 1 && list[j] < list[j - 1]; j--) {
+					k = list[j]; list[j] = list[j - 1]; list[j - 1] = k
+				}
+		}
+		function median(list, n) { return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2 }
+		{
+			# Nanoseconds, or instructions, for a request.
+			cost[$2, $1] = $3 * 1e6 * kib / $4
+			if ($1 > n)
+				n = $1
+		}
+		END {
+			for (i = 1; i <= n; i++) {
+				ratio[i] = cost["b", i] / cost["a", i]
+				a[i] = unit == "wall" ? 1e9 / cost["a", i] : cost["a", i] / 1e3
+				b[i] = unit == "wall" ? 1e9 / cost["b", i] : cost["b", i] / 1e3
+			}
+			sort(ratio, n); sort(a, n); sort(b, n)
+			printf "%s: %s %s %.1f %.1f %.3f %.3f %.3f\n", unit, sides, name, median(a, n), median(b, n),
+				median(ratio, n), ratio[1], ratio[n]
+		}' $dir/figures
+}
+
+# Both disks are seen, each with its controller's transport.
+modprobe nvme-core multipath=N
+modprobe -a nvme-fabrics nvme-rdma && ep_device_up && target_up $ep_address || exit
+case " $a $b " in *" kfi "*) load kfi_nvme || exit ;; esac
+mount -t tmpfs -o huge=never,size=512M none $dir/scattered && mount -t tmpfs -o huge=always,size=64M none $dir/contiguous ||
+	exit
+poll=1
+if ! disk_a=$(connect "$a") || ! disk_b=$(connect "$b"); then
+	poll=
+	disk_a=$(connect "$a") && disk_b=$(connect "$b") || exit
+fi
+for i in "$a $disk_a" "$b $disk_b"; do
+	_queue=/sys/block/${i##*/}/queue
+	echo "# ${i% *}: ${i#* }, $(ls "/sys/block/${i##*/}/mq" | wc -l) queues of $(cat "$_queue/nr_requests")," \
+		"$(cat "$_queue/max_segments") segments, $(cat "$_queue/max_sectors_kb") KiB, scheduler $(cat "$_queue/scheduler")"
+done
+dd if=/dev/zero of="$disk_a" bs=1M count=$((2 * part)) oflag=direct 2>/dev/null || exit
+
+# The short form has one line of each kind.
+case $form in
+short) engines=io_uring jobs=1 layouts=scattered ;;
+*) engines="libaio io_uring${poll:+ polled}" jobs="1 2" layouts="scattered contiguous" ;;
+esac
+for i in $engines; do
+	for depth in 1 32; do
+		for how in read write; do
+			work $how 4k $depth 1 "$i" scattered || exit
+		done
+	done
+done
+for layout in $layouts; do
+	for size in 128k 1M; do
+		for job in $jobs; do
+			for how in read write; do
+				work $how $size 1 "$job" psync "$layout" || exit
+			done
+		done
+	done
+done

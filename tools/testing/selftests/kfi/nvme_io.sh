@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh disable=SC2154
 #
-# I/O on a disk, every byte of which is compared. For scripts that have lib.sh, and in $dir/a 4 MiB of anything.
+# I/O on $disk, every byte of which is compared. For scripts that have nvme_host.sh, and in $dir/a 4 MiB of anything.
 
-disk=/dev/kfi_nvme0n1
-# Where what was written can be read.
-seen=$disk
-# What is discarded reads as zeroes, if the target's disk is one of which that is so.
+# Another device that has the same bytes.
+twin=
+# Discarded blocks read as zeroes, if the target's disk is one of which that is so.
 discards=1
-seed=${KFI_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 
 # dd that says something only if it fails.
 copy()
@@ -35,7 +33,7 @@ discard()
 {
 	blkdiscard -f "$@" 2>"$dir/dd$_place" || { cat "$dir/dd$_place"; return 1; }
 }
-# With $again what fails is tried again.
+# With $again, failed I/O is tried again.
 persist()
 {
 	until "$@"; do
@@ -96,7 +94,7 @@ random_piece()
 }
 whole()
 {
-	for _from in $seen; do
+	for _from in $disk $twin; do
 		persist copy if=$_from of="$_piece" bs=1M count=4 skip=$((_place * 4)) iflag=direct &&
 			cmp -s "$_shadow" "$_piece" || { echo "$_from is wrong, place $_place of seed $seed"; return 1; }
 	done
@@ -110,7 +108,34 @@ random_at_once()
 		random_pieces $(($1 / 4)) $_i &
 		_jobs="$_jobs $!"
 	done
-	for _i in $_jobs; do
-		wait "$_i" || return
-	done
+	# shellcheck disable=SC2086
+	succeed $_jobs
+}
+forget() { echo 3 >/proc/sys/vm/drop_caches; }
+
+# Two more pieces are written from here on.
+goes_on()
+{
+	wait_for 60 test -s "$dir/progress" || return
+	_then=$(cat "$dir/progress")
+	wait_for 120 written_since $((_then + 2)) || { echo "no progress since piece $_then"; return 1; }
+}
+written_since() { [ "$(cat "$dir/progress")" -ge "$1" ] || [ -e "$dir/ended" ]; }
+# under_io COMMAND...: while random pieces are written, which go on after it and are all right.
+under_io()
+{
+	rm -f "$dir/stop" "$dir/ended" "$dir/progress"
+	{
+		random_pieces 1000000
+		echo $? >"$dir/ended"
+	} &
+	_io=$!
+	goes_on && "$@" && goes_on
+	_result=$?
+	touch "$dir/stop"
+	# I/O that waits for ever ends by that.
+	[ $_result = 0 ] || leave
+	wait $_io
+	rm "$dir/stop"
+	[ $_result = 0 ] && [ "$(cat "$dir/ended")" = 0 ]
 }

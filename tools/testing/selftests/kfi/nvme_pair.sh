@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The NVMe over Fabrics host in one machine, and the kernel's own target in another, which a link joins that
+# The NVMe transport in one machine, and the kernel's own target in another, which a link joins that
 # tools/vm/pair has made: the target's machine is paused, and killed and booted again, under I/O that is verified.
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nvme_target.sh"
+. "$(dirname "$0")/nvme_host.sh"
 . "$(dirname "$0")/nvme_io.sh"
 
 discards=0
@@ -24,22 +25,17 @@ server()
 	check nvme_pair.target_down target_down
 }
 
-connect()
-{
-	echo "traddr=$KFI_PEER,nqn=kfi,nr_io_queues=1,reconnect_delay=1" >/dev/kfi_nvme && test -b $disk
-}
-
 # More small writes at once than there are capsules with room for data: the others go by keys. Nothing that is
 # sent to a machine that is paused is acknowledged, so no capsule comes back meanwhile.
 capsules()
 {
 	# They are written when that is asked for, not before: nor when nobody has the disk open.
-	exec 4<$disk
+	exec 4<"$disk"
 	echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 	_n=0
 	while [ $_n -lt 48 ]; do
 		_n=$((_n + 1))
-		copy if="$dir/a" of=$disk bs=4k count=1 skip=$((_n * 7)) seek=$((_n * 16)) conv=notrunc || return
+		copy if="$dir/a" of="$disk" bs=4k count=1 skip=$((_n * 7)) seek=$((_n * 16)) conv=notrunc || return
 	done
 	echo "pair: pause peer" >&3
 	wait_for 120 silent || return
@@ -51,21 +47,17 @@ capsules()
 	wait $_job
 	exec 4<&-
 	echo 500 >/proc/sys/vm/dirty_writeback_centisecs
-	[ $_result = 0 ] || { cat /sys/block/kfi_nvme0n1/inflight; return 1; }
+	[ $_result = 0 ] || { cat "$sys/$ctrl"/nvme*n1/inflight; return 1; }
 	_n=0
 	while [ $_n -lt 48 ]; do
 		_n=$((_n + 1))
 		copy if="$dir/a" of="$dir/b" bs=4k count=1 skip=$((_n * 7)) &&
-			copy if=$disk of="$dir/c" bs=4k count=1 skip=$((_n * 16)) iflag=direct &&
+			copy if="$disk" of="$dir/c" bs=4k count=1 skip=$((_n * 16)) iflag=direct &&
 			same 4096 "$dir/b" "$dir/c" || { echo "write $_n"; return 1; }
 	done
 }
 silent() { ! ping -c 1 -W 1 "$KFI_PEER" >/dev/null 2>&1; }
-under_way()
-{
-	read -r _reads _writes </sys/block/kfi_nvme0n1/inflight
-	[ $((_reads + _writes)) -ge "$1" ]
-}
+under_way() { [ "$(awk '{ print $1 + $2 }' "$sys/$ctrl"/nvme*n1/inflight)" -ge "$1" ]; }
 
 # I/O waits while the target's machine is gone, and goes on when that is there again.
 killed()
@@ -77,9 +69,8 @@ killed()
 		random_pieces 1000000 1 &
 		_job=$!
 		wait_for 60 at_piece 3 || return
-		mark_log
 		echo "pair: restart peer" >&3
-		wait_for 600 connected_again || { echo "not connected again"; return 1; }
+		wait_for 600 not state_is live && wait_for 600 state_is live || { echo "not connected again"; return 1; }
 		_then=$(cat "$dir/progress")
 		wait_for 120 at_piece $((_then + 3)) || { echo "no progress since piece $_then"; return 1; }
 		touch "$dir/stop"
@@ -89,19 +80,18 @@ killed()
 	rm "$dir/stop"
 }
 at_piece() { [ -s "$dir/progress" ] && [ "$(cat "$dir/progress")" -ge "$1" ]; }
-connected_again() { since_mark | grep -q '^kfi_nvme: 0: connected again'; }
-
-leave() { echo disconnect=0 >/dev/kfi_nvme && ! test -b $disk; }
 
 client()
 {
 	dir=$(mktemp -d) || exit
-	trap 'rmmod kfi_nvme; rm -rf "$dir"' EXIT
+	trap 'host_down; rm -rf "$dir"' EXIT
+	ep_address=$KFI_PEER
 	dd if=/dev/urandom of="$dir/a" bs=1M count=4 2>/dev/null
 	plan 6
 	echo "# seed $seed"
-	load kfi_nvme
-	check nvme_pair.connect wait_for 600 connect
+	host_up
+	check nvme_pair.connect wait_for 600 connect nr_io_queues=1,ctrl_loss_tmo=-1
+	found
 	check nvme_pair.random random_at_once $pieces
 	check nvme_pair.capsules capsules
 	check nvme_pair.killed killed

@@ -68,6 +68,10 @@ module! {
             default: 255,
             description: "or each to a command that reads or writes, in this of some ways (target.rs)",
         },
+        silent: u64 {
+            default: 0,
+            description: "the step from which on nothing is answered (target.rs); 0: none",
+        },
     },
 }
 
@@ -136,6 +140,7 @@ impl kernel::Module for Module {
                 stops: Atomic::new(false),
                 one_in: params.one_in,
                 way: params.way,
+                silent: params.silent,
                 seed: params.seed,
                 connections: Atomic::new(0),
                 answers: Atomic::new(0),
@@ -194,6 +199,7 @@ struct Params {
     seed: u64,
     one_in: u64,
     way: u64,
+    silent: u64,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -204,6 +210,7 @@ fn params() -> Params {
         seed: module_parameters::seed.value(),
         one_in: module_parameters::one_in.value(),
         way: module_parameters::way.value(),
+        silent: module_parameters::silent.value(),
     }
 }
 
@@ -214,5 +221,6 @@ fn params() -> Params {
         seed: *module_parameters::seed.value(),
         one_in: *module_parameters::one_in.value(),
         way: *module_parameters::way.value(),
+        silent: *module_parameters::silent.value(),
     }
 }

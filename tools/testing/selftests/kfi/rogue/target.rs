@@ -11,6 +11,10 @@ use kernel::{
             Relaxed, //
         },
         Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     }, //
 };
 use kfabric::consumer::{
@@ -44,6 +48,8 @@ pub(crate) struct Rogue {
     pub(crate) one_in: u64,
     /// or each to a command that reads or writes, in this way, if that way exists.
     pub(crate) way: u64,
+    /// The [`Step`] from which on a connection gets no answer, by its number.
+    pub(crate) silent: u64,
     pub(crate) seed: u64,
     /// How many connections there were, answers, and wrong ones.
     pub(crate) connections: Atomic<i32>,
@@ -64,6 +70,62 @@ const STALE: u64 = 13;
 /// Beyond it is none.
 const MOST: u64 = 13;
 
+/// A step of a host that connects and does I/O.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Step {
+    /// A request for the connection of the admin queue.
+    Admin = 1,
+    /// The command Connect for that queue.
+    AdminConnect,
+    /// Reading a property.
+    GetProperty,
+    /// Writing a property.
+    SetProperty,
+    /// Identify Controller.
+    Identify,
+    /// Set Features.
+    SetFeatures,
+    /// A request for the connection of an I/O queue.
+    Queue,
+    /// The command Connect for that queue.
+    QueueConnect,
+    /// Reading or writing.
+    Data,
+    /// Anything else.
+    Other,
+}
+
+impl Step {
+    /// Returns the step of a command.
+    fn of(command: &[u8; 64], is_io: bool) -> Self {
+        let [opcode, _, _, _, kind] = get(command, 0);
+        let [structure] = get(command, 40);
+        match (opcode, kind) {
+            (0x7f, 1) if is_io => Self::QueueConnect,
+            (0x7f, 1) => Self::AdminConnect,
+            (0x7f, 4) => Self::GetProperty,
+            (0x7f, 0) => Self::SetProperty,
+            (1 | 2, _) if is_io => Self::Data,
+            (0x06, _) if structure == 1 => Self::Identify,
+            (0x09, _) if !is_io => Self::SetFeatures,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Rogue {
+    /// Checks whether a connection gets no answer from this step on, and says so.
+    fn is_silent_at(&self, step: Step) -> bool {
+        // An enum with a representation is cast without loss.
+        let silent = self.silent == u64::from(step as u8);
+        if silent {
+            pr_info!("silent at step {}\n", self.silent);
+        }
+        silent
+    }
+}
+
 /// The kind of memory that is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tag {
@@ -81,6 +143,12 @@ struct Connection<'a> {
     rogue: &'a Rogue,
     endpoint: Endpoint,
     dice: Dice,
+    /// Whether this is an I/O queue.
+    is_io: bool,
+    /// Whether nothing is answered any more.
+    is_silent: bool,
+    /// The property CC.
+    configuration: u32,
     /// The key of the command before, and where data of one before went that has been read.
     old_key: u64,
     old_place: Option<Remote>,
@@ -94,6 +162,14 @@ struct Connection<'a> {
 pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
     let number = rogue.connections.fetch_add(1, Relaxed);
     let mut dice = Dice::new(rogue.seed ^ u64::from(number.unsigned_abs()) << 32);
+    // The private data: a format, the queue's number.
+    let is_io = get(request.data(), 2) != [0_u8; 2];
+    if rogue.is_silent_at(if is_io { Step::Queue } else { Step::Admin }) {
+        while !rogue.stops.load(Relaxed) {
+            fsleep(Delta::from_millis(200));
+        }
+        return Ok(());
+    }
     if dice.one_in(4 * rogue.one_in) {
         request.reject(&[0, 0, 6, 0]).map_err(|_| EINVAL)?;
         return Ok(());
@@ -111,6 +187,9 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
         rogue,
         endpoint,
         dice,
+        is_io,
+        is_silent: false,
+        configuration: 0,
         old_key: 0,
         old_place: None,
         old_answers: KVec::from_elem([0; RESPONSE], ROOM, GFP_KERNEL)?,
@@ -119,7 +198,9 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
     let mut silence = 0;
     // How what no key allows has ended is to be known in any case.
     while (!rogue.stops.load(Relaxed) || connection.forbidden > 0) && silence < SILENCE {
-        silence += 1;
+        if !connection.is_silent {
+            silence += 1;
+        }
         match queue.wait(MOMENT)? {
             Some(Ended::Done(request, done)) if done.kind == Kind::Recv => {
                 silence = 0;
@@ -160,6 +241,11 @@ impl Connection<'_> {
         let command: [u8; 64] = get(request.memory(), 0);
         // Or the connection has gone.
         let _ = self.endpoint.recv(request);
+        self.is_silent |= self.rogue.is_silent_at(Step::of(&command, self.is_io));
+        // There are no events, so nobody waits for an answer to Asynchronous Event Request.
+        if self.is_silent || !self.is_io && command.first() == Some(&0x0c) {
+            return Ok(());
+        }
         let (addr, key) = (
             u64::from_le_bytes(get(&command, 24)),
             u32::from_le_bytes(get(&command, 35)),
@@ -181,7 +267,7 @@ impl Connection<'_> {
         if let Some(way) = self.way(&command) {
             self.rogue.wrong.fetch_add(1, Relaxed);
             match way {
-                0 => response.truncate(self.dice.index(16)),
+                0 => response.truncate(1 + self.dice.index(RESPONSE - 1)),
                 // No queue is as long.
                 1 => put(
                     &mut response,
@@ -224,7 +310,7 @@ impl Connection<'_> {
         if let Some(old) = self.old_answer(&answer) {
             *old = answer;
         }
-        if command.first() == Some(&2) {
+        if self.is_io && command.first() == Some(&2) {
             self.old_place = Some(own);
         }
         if keyed && !data.is_empty() {
@@ -260,10 +346,8 @@ impl Connection<'_> {
 
     /// Returns the way in which the answer to a command is wrong, if it is.
     fn way(&mut self, command: &[u8; 64]) -> Option<u64> {
-        let [opcode] = get(command, 0);
         match self.rogue.way {
-            // Writing, reading.
-            way if way <= MOST => matches!(opcode, 1 | 2).then_some(way),
+            way if way <= MOST => (Step::of(command, self.is_io) == Step::Data).then_some(way),
             _ => {
                 let wrong = self.dice.one_in(self.rogue.one_in);
                 wrong.then(|| self.dice.below(BY_CHANCE))
@@ -289,39 +373,83 @@ impl Connection<'_> {
     fn truth(&mut self, command: &[u8; 64], len: u32) -> Result<(u64, KVec<u8>)> {
         let len = usize::try_from(len)?.min(1 << 20);
         let [opcode] = get(command, 0);
-        let [kind] = get(command, 4);
-        let admin_or_flush = u64::from_le_bytes(get(command, 40));
         let mut data = KVec::new();
-        let result = match (opcode, kind) {
-            // Connect; a property, CAP or CSTS.
-            (0x7f, 1) => 1,
-            (0x7f, 4) if admin_or_flush & 1 == 1 => 127 | 1 << 24,
-            (0x7f, 4) => 1,
-            // Identify.
-            (0x06, _) => {
-                data.resize(4096, 0, GFP_KERNEL)?;
-                match get(command, 40) {
-                    [1_u8] => {
-                        put(&mut data, 77, &[5]);
-                        put(&mut data, 536, &(1_u32 << 2 | 1 << 20).to_le_bytes());
-                        put(&mut data, 1792, &260_u32.to_le_bytes());
-                    }
-                    [2] if get(command, 4) == [0_u8] => put(&mut data, 0, &[1]),
-                    [2] => (),
-                    _ => {
-                        put(&mut data, 0, &2048_u64.to_le_bytes());
-                        put(&mut data, 130, &[9]);
-                    }
+        let result = match Step::of(command, self.is_io) {
+            // The number of the controller.
+            Step::AdminConnect | Step::QueueConnect => 1,
+            Step::GetProperty => self.property(command),
+            Step::SetProperty => {
+                self.configuration = u32::from_le_bytes(get(command, 48));
+                0
+            }
+            Step::Data => {
+                if opcode == 2 {
+                    data.resize(len, 0x5a, GFP_KERNEL)?;
                 }
                 0
             }
-            // Reading.
-            (0x02, _) => {
-                data.resize(len, 0x5a, GFP_KERNEL)?;
+            _ => {
+                if !self.is_io && opcode == 0x06 {
+                    data = identity(command)?;
+                } else if !self.is_io && opcode == 2 {
+                    // A log page.
+                    data.resize(len, 0, GFP_KERNEL)?;
+                }
                 0
             }
-            _ => 0,
         };
         Ok((result, data))
     }
+
+    /// Returns a property.
+    fn property(&self, command: &[u8; 64]) -> u64 {
+        // CC: enabled, and a shutdown that was asked for.
+        let enabled = self.configuration & 1;
+        let shutdown = self.configuration >> 14 & 3;
+        match u32::from_le_bytes(get(command, 44)) {
+            // CAP: 128 entries, ten seconds, the NVM command set.
+            0 => 127 | 20 << 24 | 1 << 37,
+            // VS: 1.2.1.
+            0x08 => 0x0001_0201,
+            0x14 => self.configuration.into(),
+            // CSTS: ready, shutdown complete.
+            0x1c if shutdown != 0 => u64::from(enabled) | 2 << 2,
+            0x1c => enabled.into(),
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the answer to Identify.
+fn identity(command: &[u8; 64]) -> Result<KVec<u8>> {
+    let mut data = KVec::from_elem(0, 4096, GFP_KERNEL)?;
+    match get(command, 40) {
+        // A namespace of a MiB in blocks of 512 bytes: its size, capacity and use.
+        [0_u8] => {
+            for at in [0, 8, 16] {
+                put(&mut data, at, &2048_u64.to_le_bytes());
+            }
+            put(&mut data, 130, &[9]);
+        }
+        // The controller.
+        [1] => {
+            put(&mut data, 4, &[b' '; 60]);
+            // MDTS: 128 KiB. The number, version, kind and keep-alive.
+            put(&mut data, 77, &[5, 1, 0]);
+            put(&mut data, 80, &0x0001_0201_u32.to_le_bytes());
+            put(&mut data, 111, &[1]);
+            put(&mut data, 320, &10_u16.to_le_bytes());
+            // Sizes of entries, 128 commands, one namespace.
+            put(&mut data, 512, &[0x66, 0x44, 128, 0, 1]);
+            // SGLs with keys, and data in capsules.
+            put(&mut data, 536, &(1_u32 << 2 | 1 << 20).to_le_bytes());
+            put(&mut data, 768, b"rogue");
+            put(&mut data, 1792, &260_u32.to_le_bytes());
+            put(&mut data, 1796, &1_u32.to_le_bytes());
+        }
+        // The active namespaces beyond a number.
+        [2] if get(command, 4) == [0_u8; 4] => put(&mut data, 0, &[1]),
+        _ => (),
+    }
+    Ok(data)
 }

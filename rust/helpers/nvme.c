@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Helpers of the `nvme` crate; see the header for what belongs here. */
+#include <linux/atomic.h>
+#include <linux/blk-mq.h>
+#include <linux/inet.h>
+#include <linux/module.h>
+#include <linux/mm.h>
+#include <linux/nvme.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <net/net_namespace.h>
+
+#include <nvme.h>
+#include <fabrics.h>
+
+#include "nvme_helpers.h"
+
+/* kfi_nvme.ko has one transport. */
+static char *name = "kfi";
+module_param(name, charp, 0444);
+MODULE_PARM_DESC(name, "Name of the transport, as in nvme connect -t (default kfi)");
+
+const char *nvme_helper_transport_name(void)
+{
+	return name;
+}
+
+/* Converts the text of an address, which may name an interface. @port may be NULL. May sleep. */
+int nvme_helper_address(const char *text, const char *port, struct sockaddr_storage *to)
+{
+	return inet_pton_with_scope(&init_net, AF_UNSPEC, text, port, to);
+}
+
+/* Each work item has a lock class of its own, since each has a line here. */
+void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
+			    const struct nvme_helper_work_functions *functions)
+{
+	INIT_WORK(&ctrl->reset_work, functions->reset);
+	INIT_WORK(&works->error, functions->error);
+	INIT_DELAYED_WORK(&works->reconnect, functions->reconnect);
+	INIT_WORK(&works->broken, functions->broken);
+	INIT_DELAYED_WORK(&works->watch, functions->watch);
+}
+
+void nvme_helper_queue_error(struct nvme_helper_works *works)
+{
+	queue_work(nvme_reset_wq, &works->error);
+}
+
+/* On a workqueue that runs several items: reconnecting may wait for the requests that this work ends. */
+void nvme_helper_queue_broken(struct nvme_helper_works *works)
+{
+	queue_work(nvme_wq, &works->broken);
+}
+
+void nvme_helper_queue_reconnect(struct nvme_helper_works *works, unsigned int seconds)
+{
+	queue_delayed_work(nvme_wq, &works->reconnect, seconds * HZ);
+}
+
+/* The current task must unset this before it goes. */
+void nvme_helper_set_creator(struct nvme_helper_works *works, bool creating)
+{
+	WRITE_ONCE(works->creator, creating ? current : NULL);
+}
+
+/* Was the task killed that creates the controller? Any context. */
+bool nvme_helper_is_killed(struct nvme_helper_works *works)
+{
+	struct task_struct *creator = READ_ONCE(works->creator);
+
+	return creator && fatal_signal_pending(creator);
+}
+
+void nvme_helper_queue_watch(struct nvme_helper_works *works)
+{
+	queue_delayed_work(nvme_wq, &works->watch, HZ / 10);
+}
+
+/* Waits for error recovery and cancels reconnecting. Sleeps. */
+void nvme_helper_cancel_works(struct nvme_helper_works *works)
+{
+	flush_work(&works->error);
+	cancel_delayed_work_sync(&works->reconnect);
+}
+
+void nvme_helper_cancel_broken(struct nvme_helper_works *works)
+{
+	cancel_work_sync(&works->broken);
+}
+
+void nvme_helper_cancel_watch(struct nvme_helper_works *works)
+{
+	cancel_delayed_work_sync(&works->watch);
+}
+
+void nvme_helper_flush_async_event(struct nvme_ctrl *ctrl)
+{
+	flush_work(&ctrl->async_event_work);
+}
+
+void nvme_helper_cancel_async_event(struct nvme_ctrl *ctrl)
+{
+	cancel_work_sync(&ctrl->async_event_work);
+}
+
+void nvme_helper_flush_deletions(void)
+{
+	flush_workqueue(nvme_delete_wq);
+}
+
+/* The controllers that exist. The module stays until there is none. */
+static atomic_t controllers = ATOMIC_INIT(0);
+
+void nvme_helper_count(void)
+{
+	atomic_inc(&controllers);
+}
+
+void nvme_helper_uncount(void)
+{
+	if (atomic_dec_and_test(&controllers))
+		wake_up_var(&controllers);
+}
+
+void nvme_helper_wait_uncounted(void)
+{
+	wait_var_event(&controllers, !atomic_read(&controllers));
+	/* The task that freed the last one may still be on its way out of this module. */
+	synchronize_rcu_tasks();
+}
+
+/* Sleeps until the count of users has no bit set but the lowest. */
+void nvme_helper_wait_left(unsigned long *users)
+{
+	wait_var_event(users, !(READ_ONCE(*users) & ~1UL));
+	/* Pairs with the release of the user that leaves. */
+	smp_mb();
+}
+
+void nvme_helper_wake_left(unsigned long *users)
+{
+	wake_up_var(users);
+}
+
+u32 nvme_helper_state(struct nvme_ctrl *ctrl)
+{
+	return nvme_ctrl_state(ctrl);
+}
+
+void nvme_helper_put_ctrl(struct nvme_ctrl *ctrl)
+{
+	nvme_put_ctrl(ctrl);
+}
+
+void nvme_helper_auth_stop(struct nvme_ctrl *ctrl)
+{
+	nvme_auth_stop(ctrl);
+}
+
+/* Adds the attempts of this outage to those of all. */
+void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl)
+{
+	atomic_long_add(ctrl->nr_reconnects, &ctrl->acc_reconnects);
+	ctrl->nr_reconnects = 0;
+}
+
+const char *nvme_helper_subsysnqn(struct nvme_ctrl *ctrl)
+{
+	return nvmf_ctrl_subsysnqn(ctrl);
+}
+
+u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
+{
+	return nvmf_nr_io_queues(opts);
+}
+
+/* nvmf_ip_options_match() reads trsvcid untested. May sleep. */
+int nvme_helper_default_port(struct nvmf_ctrl_options *opts)
+{
+	if (opts->mask & NVMF_OPT_TRSVCID)
+		return 0;
+	opts->trsvcid = kstrdup("4420", GFP_KERNEL);
+	if (!opts->trsvcid)
+		return -ENOMEM;
+	opts->mask |= NVMF_OPT_TRSVCID;
+	return 0;
+}
+
+/*
+ * Starts a request, whose command nvme-core writes. Returns false if that was not possible: then @status is
+ * for the block layer. The context is that of queue_rq.
+ */
+bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
+		       blk_status_t *status)
+{
+	struct nvme_ctrl *ctrl = nvme_req(rq)->ctrl;
+
+	if (unlikely(!nvme_check_ready(ctrl, rq, live))) {
+		*status = nvme_fail_nonready_command(ctrl, rq);
+		return false;
+	}
+	*status = nvme_setup_cmd(hctx->queue->queuedata, rq);
+	if (unlikely(*status))
+		return false;
+	nvme_start_request(rq);
+	return true;
+}
+
+/*
+ * Returns the status of a request whose queue has no connection. Setup waits for its own commands, so these must
+ * end: nvme-core sends some of them again, but not for ever.
+ */
+blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
+{
+	if (nvme_ctrl_state(ctrl) == NVME_CTRL_CONNECTING && blk_rq_is_passthrough(rq))
+		return nvme_host_path_error(rq);
+	return nvme_fail_nonready_command(ctrl, rq);
+}
+
+/* Finds the request that a command id names in a hardware queue. The set exists during the call. */
+struct request *nvme_helper_find_rq(struct blk_mq_tag_set *set, u32 index, u16 command_id)
+{
+	if (index >= set->nr_hw_queues || !set->tags[index])
+		return NULL;
+	return nvme_find_rq(set->tags[index], command_id);
+}
+
+/* Any context. */
+void nvme_helper_complete(struct request *rq, u16 status, u64 result)
+{
+	union nvme_result value = { .u64 = cpu_to_le64(result) };
+
+	if (!nvme_try_complete_req(rq, cpu_to_le16(status), value))
+		nvme_complete_rq(rq);
+}
+
+/* Any context. */
+void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result)
+{
+	union nvme_result value = { .u64 = cpu_to_le64(result) };
+
+	nvme_complete_async_event(ctrl, cpu_to_le16(status), &value);
+}
+
+void nvme_helper_complete_timed_out(struct request *rq)
+{
+	nvmf_complete_timed_out_request(rq);
+}
+
+u32 nvme_helper_segments(struct request *rq)
+{
+	return blk_rq_nr_phys_segments(rq);
+}
+
+u32 nvme_helper_payload(struct request *rq)
+{
+	return blk_rq_payload_bytes(rq);
+}
+
+/*
+ * Returns the data of a request as the list that it is in already: a special payload, or one bio that was
+ * not split; or NULL.
+ */
+const struct bio_vec *nvme_helper_one_bio(struct request *rq, u32 *count)
+{
+	struct bio *bio = rq->bio;
+	struct bvec_iter iter;
+	struct bio_vec bv;
+	u32 n = 0;
+
+	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD) {
+		*count = 1;
+		return &rq->special_vec;
+	}
+	if (!bio || bio != rq->biotail)
+		return NULL;
+	/* The iterator may begin or end within a piece. Such a list is not a bio's own. */
+	for_each_bvec(bv, bio->bi_io_vec, iter, bio->bi_iter) {
+		const struct bio_vec *own = &bio->bi_io_vec[iter.bi_idx];
+
+		if (bv.bv_len != own->bv_len || bv.bv_offset != own->bv_offset)
+			return NULL;
+		n++;
+	}
+	*count = n;
+	return &bio->bi_io_vec[bio->bi_iter.bi_idx];
+}
+
+/* Do the bytes of @next follow those of @piece, also as pages? */
+static bool follows(const struct bio_vec *piece, const struct bio_vec *next)
+{
+	u32 end = piece->bv_offset + piece->bv_len;
+
+	return page_to_phys(piece->bv_page) + end == page_to_phys(next->bv_page) + next->bv_offset &&
+	       piece->bv_page + end / PAGE_SIZE == next->bv_page + next->bv_offset / PAGE_SIZE;
+}
+
+/*
+ * Lists the data of a request, which stay as they are until it ends. Adjacent pieces are joined, as the block
+ * layer counts them. Any context.
+ *
+ * Returns the number of pieces, which may be more than there was room for.
+ */
+u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room)
+{
+	struct bio_vec bv, piece = {};
+	struct req_iterator iter;
+	u32 n = 0;
+
+	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD) {
+		if (room)
+			list[0] = rq->special_vec;
+		return 1;
+	}
+	rq_for_each_bvec(bv, rq, iter) {
+		if (n && follows(&piece, &bv)) {
+			piece.bv_len += bv.bv_len;
+		} else {
+			piece = bv;
+			n++;
+		}
+		if (n <= room)
+			list[n - 1] = piece;
+	}
+	return n;
+}
+
+/* Copies the first @len bytes of a request's data. Any context. Returns the number of bytes copied. */
+u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+	u32 done = 0;
+
+	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD) {
+		bv = rq->special_vec;
+		bv.bv_len = min(bv.bv_len, len);
+		memcpy_from_bvec(to, &bv);
+		return bv.bv_len;
+	}
+	rq_for_each_segment(bv, rq, iter) {
+		bv.bv_len = min(bv.bv_len, len - done);
+		memcpy_from_bvec(to + done, &bv);
+		done += bv.bv_len;
+		if (done == len)
+			break;
+	}
+	return done;
+}
+
+/* Keeps the pages of a piece for ever. The ranges of a discard are in a slab, and have no count of their own. */
+void nvme_helper_leak(const struct bio_vec *piece)
+{
+	struct page *page = piece->bv_page + piece->bv_offset / PAGE_SIZE;
+	u32 n = DIV_ROUND_UP(piece->bv_offset % PAGE_SIZE + piece->bv_len, PAGE_SIZE);
+
+	for (; n--; page++) {
+		if (!PageSlab(page))
+			get_page(page);
+	}
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Helpers of the `nvme` crate for static inlines and macros of nvme-core and the block layer, one call
+ * for each operation.
+ */
+#ifndef NVME_HELPERS_H
+#define NVME_HELPERS_H
+
+#include <linux/blk_types.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct bio_vec;
+struct blk_mq_hw_ctx;
+struct blk_mq_tag_set;
+struct nvme_ctrl;
+struct nvmf_ctrl_options;
+struct request;
+struct sockaddr_storage;
+struct task_struct;
+
+/* The work items of a controller besides those of struct nvme_ctrl. */
+struct nvme_helper_works {
+	struct work_struct error;
+	struct delayed_work reconnect;
+	/* Stops queues whose connection breaks while the controller connects. */
+	struct work_struct broken;
+	/* Watches the task that creates the controller. */
+	struct delayed_work watch;
+	/* The task that creates the controller; or NULL. */
+	struct task_struct *creator;
+};
+
+/* The functions of the work items. */
+struct nvme_helper_work_functions {
+	void (*reset)(struct work_struct *work);
+	void (*error)(struct work_struct *work);
+	void (*reconnect)(struct work_struct *work);
+	void (*broken)(struct work_struct *work);
+	void (*watch)(struct work_struct *work);
+};
+
+const char *nvme_helper_transport_name(void);
+int nvme_helper_address(const char *text, const char *port, struct sockaddr_storage *to);
+
+void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
+			    const struct nvme_helper_work_functions *functions);
+void nvme_helper_queue_error(struct nvme_helper_works *works);
+void nvme_helper_queue_broken(struct nvme_helper_works *works);
+void nvme_helper_queue_reconnect(struct nvme_helper_works *works, unsigned int seconds);
+void nvme_helper_set_creator(struct nvme_helper_works *works, bool creating);
+bool nvme_helper_is_killed(struct nvme_helper_works *works);
+void nvme_helper_queue_watch(struct nvme_helper_works *works);
+void nvme_helper_cancel_works(struct nvme_helper_works *works);
+void nvme_helper_cancel_broken(struct nvme_helper_works *works);
+void nvme_helper_cancel_watch(struct nvme_helper_works *works);
+void nvme_helper_flush_async_event(struct nvme_ctrl *ctrl);
+void nvme_helper_cancel_async_event(struct nvme_ctrl *ctrl);
+void nvme_helper_flush_deletions(void);
+
+void nvme_helper_count(void);
+void nvme_helper_uncount(void);
+void nvme_helper_wait_uncounted(void);
+void nvme_helper_wait_left(unsigned long *users);
+void nvme_helper_wake_left(unsigned long *users);
+
+u32 nvme_helper_state(struct nvme_ctrl *ctrl);
+void nvme_helper_put_ctrl(struct nvme_ctrl *ctrl);
+void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);
+void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl);
+const char *nvme_helper_subsysnqn(struct nvme_ctrl *ctrl);
+u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts);
+int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
+
+bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
+		       blk_status_t *status);
+blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq);
+struct request *nvme_helper_find_rq(struct blk_mq_tag_set *set, u32 index, u16 command_id);
+void nvme_helper_complete(struct request *rq, u16 status, u64 result);
+void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result);
+void nvme_helper_complete_timed_out(struct request *rq);
+u32 nvme_helper_segments(struct request *rq);
+u32 nvme_helper_payload(struct request *rq);
+const struct bio_vec *nvme_helper_one_bio(struct request *rq, u32 *count);
+u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
+u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len);
+void nvme_helper_leak(const struct bio_vec *piece);
+
+
+#endif /* NVME_HELPERS_H */

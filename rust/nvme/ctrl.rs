@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! nvme-core's controller, and the work items of this crate that belong to it.
+
+use core::marker::PhantomData;
+use kernel::{
+    device::Device,
+    fmt,
+    prelude::*, //
+};
+use nvme_bindings as b;
+
+/// A controller as nvme-core has it, with its work items.
+///
+/// # Invariants
+///
+/// Both pointers are those of one controller. It is initialised and exists while this value is used.
+#[derive(Clone, Copy)]
+pub(crate) struct Ctrl {
+    raw: *mut b::nvme_ctrl,
+    works: *mut b::nvme_helper_works,
+}
+
+impl Ctrl {
+    /// Returns the handle of a controller.
+    ///
+    /// # Safety
+    ///
+    /// Both pointers must be those of one controller, which exists and is initialised while the
+    /// value is used.
+    pub(crate) unsafe fn new(raw: *mut b::nvme_ctrl, works: *mut b::nvme_helper_works) -> Self {
+        // INVARIANT: The caller promises both.
+        Self { raw, works }
+    }
+
+    /// Returns the controller of nvme-core.
+    pub(crate) fn raw(&self) -> *mut b::nvme_ctrl {
+        self.raw
+    }
+
+    /// Returns the work items.
+    pub(crate) fn works(&self) -> *mut b::nvme_helper_works {
+        self.works
+    }
+
+    /// Returns the controller's device, for the log.
+    pub(crate) fn device(&self) -> &Device {
+        // SAFETY: The device is part of the controller, which is initialised by the invariant.
+        unsafe { Device::from_raw((*self.raw).device) }
+    }
+
+    /// Returns the state (`enum nvme_ctrl_state`). Any context.
+    pub(crate) fn state(&self) -> u32 {
+        // SAFETY: The controller is initialised by the invariant.
+        unsafe { b::nvme_helper_state(self.raw) }
+    }
+
+    /// Checks whether the controller is live. Any context.
+    pub(crate) fn is_live(&self) -> bool {
+        self.state() == b::nvme_ctrl_state_NVME_CTRL_LIVE
+    }
+
+    /// Changes the state, if nvme-core allows that. Any context.
+    pub(crate) fn change_state(&self, state: b::nvme_ctrl_state) -> bool {
+        // SAFETY: The controller is initialised by the invariant.
+        unsafe { b::nvme_change_ctrl_state(self.raw, state) }
+    }
+
+    /// Begins recovery, if the controller is live. Returns whether it does. Any context.
+    pub(crate) fn recover(&self, why: fmt::Arguments<'_>) -> bool {
+        let is_first = self.change_state(b::nvme_ctrl_state_NVME_CTRL_RESETTING);
+        if is_first {
+            // First, since deletion only waits for work that is queued, and the log may be slow.
+            // SAFETY: The work is initialised by the invariant.
+            unsafe { b::nvme_helper_queue_error(self.works) };
+            dev_warn!(self.device(), "{}, starting error recovery\n", why);
+        }
+        is_first
+    }
+
+    /// Handles a queue whose connection broke: by recovery, or, if that can't begin now, by ending
+    /// the requests of the queue. Any context.
+    pub(crate) fn queue_broken(&self, qid: u16, error: Error) {
+        if !self.recover(fmt!("queue {qid}: connection lost ({error:?})")) {
+            // SAFETY: The work is initialised by the invariant.
+            unsafe { b::nvme_helper_queue_broken(self.works) };
+        }
+    }
+
+    /// Returns whether nobody wants the controller to connect.
+    pub(crate) fn cancellation(&self) -> Cancellation<'_> {
+        Cancellation {
+            ctrl: *self,
+            lifetime: PhantomData,
+        }
+    }
+}
+
+/// Tells whether a connection that is being made is still wanted.
+pub struct Cancellation<'a> {
+    ctrl: Ctrl,
+    lifetime: PhantomData<&'a Ctrl>,
+}
+
+impl Cancellation<'_> {
+    /// Checks whether the controller is being deleted, or the task that creates it was killed. Any
+    /// context.
+    pub fn is_cancelled(&self) -> bool {
+        // The states of a controller that will not be live again have the highest numbers.
+        self.ctrl.state() >= b::nvme_ctrl_state_NVME_CTRL_DELETING
+            // SAFETY: The controller exists by the invariant of `Ctrl`.
+            || unsafe { b::nvme_helper_is_killed(self.ctrl.works) }
+    }
+}

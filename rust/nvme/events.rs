@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a queue reports.
+
+use crate::{
+    command::ASYNC_EVENT_ID,
+    gate::QueueGate,
+    pdu::{
+        Answer,
+        Pdu, //
+    },
+    request::Request,
+    tag::TagParts, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvme_bindings as b;
+
+/// The bits of a command id that are the tag. The others are a generation.
+const TAG: u16 = 0xfff;
+
+/// A response that no command waits for, or that is too short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MalformedResponse;
+
+/// The place where the connection of a queue reports events.
+pub struct Events<T> {
+    gate: Arc<QueueGate>,
+    parts: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Events<T> {
+    fn clone(&self) -> Self {
+        Self::new(&self.gate)
+    }
+}
+
+impl<T> Events<T> {
+    /// Returns the place for the events of a gate's queue.
+    pub(crate) fn new(gate: &Arc<QueueGate>) -> Self {
+        Self {
+            gate: gate.clone(),
+            parts: PhantomData,
+        }
+    }
+}
+
+impl<T: TagParts> Events<T> {
+    /// Takes a response, whose bytes are `bytes`. `invalidated` is the key that the target
+    /// invalidated with it. Returns the request if its capsule is back already, for
+    /// [`Transport::finish`](crate::Transport::finish). Any context.
+    ///
+    /// # Errors
+    ///
+    /// The caller must report the connection as [broken](Self::broken).
+    pub fn response(
+        &self,
+        bytes: &[u8],
+        invalidated: Option<u32>,
+    ) -> Result<Option<Request<T>>, MalformedResponse> {
+        let Some([r0, r1, r2, r3, r4, r5, r6, r7, _, _, _, _, id0, id1, s0, s1]) =
+            bytes.first_chunk::<16>().copied()
+        else {
+            return Err(MalformedResponse);
+        };
+        let result = u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]);
+        let id = u16::from_le_bytes([id0, id1]);
+        let status = u16::from_le_bytes([s0, s1]);
+        // A queue that is being stopped needs no responses: its requests are cancelled.
+        let Some(entered) = self.gate.enter() else {
+            return Ok(None);
+        };
+        if self.gate.qid() == 0 && id & TAG >= ASYNC_EVENT_ID {
+            // SAFETY: The controller is valid, and its admin queue is not stopped.
+            unsafe { b::nvme_helper_complete_async_event(entered.ctrl().raw(), status, result) };
+            return Ok(None);
+        }
+        let (set, index) = self.gate.tags();
+        // SAFETY: The gate has a user, so the set is not freed.
+        let rq = unsafe { b::nvme_helper_find_rq(set, index, id) };
+        let rq = NonNull::new(rq).ok_or(MalformedResponse)?;
+        // SAFETY: The request is one of the set, so its pdu is initialised.
+        let state = unsafe { Pdu::<T>::state(rq) };
+        if !state.claim() {
+            return Err(MalformedResponse);
+        }
+        let answer = Answer {
+            status,
+            result,
+            invalidated,
+        };
+        // SAFETY: The pdu is initialised. Only the task that has claimed the state writes this.
+        unsafe { Pdu::<T>::answer(rq).write(answer) };
+        if !state.answered() {
+            return Ok(None);
+        }
+        // SAFETY: The state says that the request is under way, and that its capsule is back. So no
+        // other value has it. The count of `entered` is handed over.
+        Ok(Some(unsafe { Request::new(rq, entered.into_count()) }))
+    }
+
+    /// Reports that the connection is broken. Begins recovery. May be called more than once. Any
+    /// context.
+    pub fn broken(&self, error: Error) {
+        self.gate.set_broken();
+        // Without an open gate the queue is being connected, which looks at the mark, or stopped.
+        if let Some(entered) = self.gate.enter() {
+            entered.ctrl().queue_broken(self.gate.qid(), error);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transports under the kernel's NVMe core.
+//!
+//! nvme-core has controllers, namespaces, multipath, authentication and the rules of recovery. This
+//! crate has everything unsafe in dealing with it. A [`Transport`] connects queues, sends commands
+//! and registers memory.
+
+pub mod address;
+mod command;
+mod controller;
+mod ctrl;
+mod ctrl_ops;
+mod data;
+mod events;
+mod failure;
+mod gate;
+mod list;
+mod mq_ops;
+mod options;
+mod pdu;
+mod queue;
+mod registration;
+mod request;
+mod setup;
+mod state;
+mod tag;
+mod teardown;
+mod transport;
+mod work;
+
+pub use self::{
+    command::Command,
+    ctrl::Cancellation,
+    data::Data,
+    events::{
+        Events,
+        MalformedResponse, //
+    },
+    options::Options,
+    registration::Registration,
+    request::{
+        Direction,
+        Request,
+        Sending, //
+    },
+    tag::TagParts,
+    transport::{
+        Limits,
+        QueueConfig,
+        Refusal,
+        Transport, //
+    }, //
+};
+
+/// The prefix of this crate's log lines.
+const __LOG_PREFIX: &[u8] = b"kfi_nvme\0";

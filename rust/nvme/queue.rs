@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue of a controller.
+//!
+//! Stopping a queue closes its gate, stops the connection, waits until the gate has no users, and then
+//! ends the keys of all requests that are under way.
+
+use crate::{
+    ctrl::Ctrl,
+    events::Events,
+    failure::not_connected,
+    gate::{
+        Entered,
+        QueueGate, //
+    },
+    pdu::{
+        Answer,
+        Pdu, //
+    },
+    request::Request,
+    transport::{
+        Refusal,
+        Transport, //
+    }, //
+};
+use core::{
+    cell::UnsafeCell,
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
+use kernel::{
+    bindings,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+use nvme_bindings as b;
+
+/// A queue of a controller.
+///
+/// # Invariants
+///
+/// `connection` is changed only with `life` locked, while the gate is closed and has no users.
+#[pin_data]
+pub(crate) struct HostQueue<T: Transport> {
+    gate: Arc<QueueGate>,
+    connection: UnsafeCell<Option<T::Queue>>,
+    /// Locked while a queue is connected, stopped or freed.
+    #[pin]
+    life: Mutex<()>,
+}
+
+// SAFETY: `gate` and `life` say who may use `connection`. `T::Queue` is `Send` and `Sync`.
+unsafe impl<T: Transport> Send for HostQueue<T> {}
+// SAFETY: `gate` and `life` say who may use `connection`. `T::Queue` is `Send` and `Sync`.
+unsafe impl<T: Transport> Sync for HostQueue<T> {}
+
+impl<T: Transport> HostQueue<T> {
+    /// Makes a queue without a connection. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`QueueGate::new`].
+    pub(crate) unsafe fn new(
+        ctrl: Ctrl,
+        qid: u16,
+        tags: *mut bindings::blk_mq_tag_set,
+    ) -> Result<Arc<Self>> {
+        // SAFETY: The caller keeps the contract.
+        let gate = unsafe { QueueGate::new(ctrl, qid, tags) };
+        let gate = Arc::new(gate, GFP_KERNEL)?;
+        // INVARIANT: The gate is closed, and there is no connection.
+        Arc::pin_init(
+            pin_init!(Self {
+                gate,
+                connection: UnsafeCell::new(None),
+                life <- new_mutex!((), "nvme_queue"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns the gate.
+    pub(crate) fn gate(&self) -> &QueueGate {
+        &self.gate
+    }
+
+    /// Allows nvme-core to send all commands. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the queue was stopped meanwhile.
+    pub(crate) fn set_live(&self) -> Result {
+        let _life = self.life.lock();
+        if self.gate.is_closed() {
+            return Err(not_connected());
+        }
+        self.gate.set_live(true);
+        Ok(())
+    }
+
+    /// Enters the gate. Returns `None` if it is closed. Any context.
+    pub(crate) fn enter(&self) -> Option<Inside<'_, T>> {
+        let entered = self.gate.enter()?;
+        // INVARIANT: Just entered.
+        Some(Inside {
+            queue: self,
+            _entered: entered,
+        })
+    }
+
+    /// Connects the queue, which is new or was [freed](Self::free). Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the connection broke at once.
+    /// - The errors of `connect`.
+    pub(crate) fn open(&self, connect: impl FnOnce(Events<T>) -> Result<T::Queue>) -> Result {
+        self.gate.clear_broken();
+        let connection = connect(Events::new(&self.gate))?;
+        let life = self.life.lock();
+        if !self.gate.is_closed() {
+            return Err(EBUSY);
+        }
+        // SAFETY: The gate is closed and was left by all users when the queue was stopped. `life`
+        // keeps others from changing that.
+        let old = unsafe { (*self.connection.get()).replace(connection) };
+        self.gate.open();
+        drop(life);
+        drop(old);
+        // An event before the gate was open found nobody to stop.
+        if self.gate.is_broken() {
+            return Err(not_connected());
+        }
+        Ok(())
+    }
+
+    /// Stops the queue, and ends the keys of all its requests, so that they can be cancelled. The
+    /// connection stays until [`free`](Self::free). Sleeps.
+    ///
+    /// The caller has the controller.
+    pub(crate) fn stop(&self) {
+        let _life = self.life.lock();
+        self.gate.set_live(false);
+        if self.gate.is_closed() {
+            return;
+        }
+        self.gate.close();
+        // SAFETY: `life` keeps others from changing the connection.
+        let Some(connection) = (unsafe { &*self.connection.get() }) else {
+            return;
+        };
+        T::stop(connection);
+        self.gate.wait_left();
+        self.abandon_requests(connection);
+    }
+
+    /// Ends the keys of all requests under way, and then the requests. The gate is closed and has no
+    /// users.
+    fn abandon_requests(&self, connection: &T::Queue) {
+        // SAFETY: The caller of `stop` has the controller.
+        let ctrl = unsafe { self.gate.ctrl() };
+        let (set, index) = self.gate.tags();
+        // SAFETY: The set is that of the controller. Tags are freed after their queues stop.
+        while let Some(rq) = unsafe { busy_request::<T>(set, index) } {
+            // SAFETY: The tag is busy, so the request was started and has not ended. The gate has
+            // no users, so no other value has it. The count is not given up.
+            let request = unsafe { Request::<T>::new(rq, NonNull::from(&*self.gate)) };
+            let mut request = ManuallyDrop::new(request);
+            T::abandon(connection, &mut request);
+            request.abandoned();
+            // SAFETY: The request has not ended, and the target can't reach its data.
+            unsafe { b::nvme_cancel_request(rq.as_ptr(), ctrl.raw().cast()) };
+        }
+    }
+
+    /// Frees the connection of a queue that was stopped. Sleeps.
+    pub(crate) fn free(&self) {
+        let life = self.life.lock();
+        if !self.gate.is_closed() {
+            return;
+        }
+        // SAFETY: The gate is closed, and was left by all users when the queue was stopped.
+        let connection = unsafe { (*self.connection.get()).take() };
+        drop(life);
+        drop(connection);
+        // No event comes any more. The next connection begins without the mark.
+        self.gate.clear_broken();
+    }
+}
+
+/// Returns a request of a hardware queue that is under way.
+///
+/// # Safety
+///
+/// `set` is a tag set with pdus of `T`, or zeroed.
+unsafe fn busy_request<T: Transport>(
+    set: *mut bindings::blk_mq_tag_set,
+    index: u32,
+) -> Option<NonNull<bindings::request>> {
+    /// The search for a request.
+    struct Search {
+        index: u32,
+        found: Option<NonNull<bindings::request>>,
+    }
+    /// Looks at one request. Returns true to see the next one.
+    ///
+    /// # Safety
+    ///
+    /// `rq` was started, and `data` is a [`Search`].
+    unsafe extern "C" fn look<T: Transport>(
+        rq: *mut bindings::request,
+        data: *mut kernel::ffi::c_void,
+    ) -> bool {
+        // SAFETY: The caller promises that this is a search.
+        let search = unsafe { &mut *data.cast::<Search>() };
+        // SAFETY: The block layer has a reference to the request, which was started.
+        let index = unsafe { (*(*rq).mq_hctx).queue_num };
+        search.found = NonNull::new(rq).filter(|rq| {
+            // SAFETY: The request is one of the set, so its pdu is initialised.
+            index == search.index && unsafe { Pdu::<T>::state(*rq) }.is_busy()
+        });
+        search.found.is_none()
+    }
+    let mut search = Search { index, found: None };
+    // SAFETY: The caller promises that the set is allocated, if it has tags.
+    unsafe {
+        if !(*set).tags.is_null() {
+            bindings::blk_mq_tagset_busy_iter(set, Some(look::<T>), (&raw mut search).cast());
+        }
+    }
+    search.found
+}
+
+/// A user of a queue that is connected.
+pub(crate) struct Inside<'a, T: Transport> {
+    queue: &'a HostQueue<T>,
+    _entered: Entered<'a>,
+}
+
+impl<T: Transport> Inside<'_, T> {
+    /// Returns the connection.
+    pub(crate) fn connection(&self) -> Option<&T::Queue> {
+        // SAFETY: The gate has a user, so nobody changes the connection.
+        unsafe { (*self.queue.connection.get()).as_ref() }
+    }
+
+    /// Gives a request to the transport.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be a request of this queue that was just started. No value may have it.
+    pub(crate) unsafe fn queue(
+        &self,
+        raw: NonNull<bindings::request>,
+        last: bool,
+    ) -> Result<(), (Refusal, Request<T>)> {
+        // SAFETY: The request was started by nvme-core, and no value has it.
+        unsafe {
+            Pdu::<T>::answer(raw).write(Answer::NONE);
+            Pdu::<T>::state(raw).hold();
+        }
+        let gate = self.queue.gate();
+        gate.count_again();
+        // SAFETY: The request was started and has not ended. Its count is the one just added.
+        let request = unsafe { Request::new(raw, NonNull::from(gate)) };
+        match self.connection() {
+            Some(connection) => T::queue_rq(connection, request, last),
+            None => Err((Refusal::Broken, request)),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registration of a transport, and the creation of controllers.
+
+use crate::{
+    controller::Controller,
+    ctrl_ops::{
+        this_module,
+        CtrlOps, //
+    },
+    failure::{
+        already,
+        check, //
+    },
+    list,
+    options::Options,
+    transport::Transport,
+    work, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    },
+    types::Opaque, //
+};
+use nvme_bindings as b;
+
+/// The options that a transport accepts besides nvme-core's own.
+const ALLOWED: u32 = b::NVMF_OPT_TRSVCID
+    | b::NVMF_OPT_RECONNECT_DELAY
+    | b::NVMF_OPT_HOST_TRADDR
+    | b::NVMF_OPT_CTRL_LOSS_TMO
+    | b::NVMF_OPT_NR_WRITE_QUEUES;
+
+/// Whether the transport was registered.
+static IS_REGISTERED: Atomic<bool> = Atomic::new(false);
+
+/// A registered transport. Dropping it deletes all controllers, and sleeps until they are freed.
+///
+/// # Invariants
+///
+/// `ops` is registered, and does not move.
+pub struct Registration<T: Transport> {
+    ops: KBox<Opaque<b::nvmf_transport_ops>>,
+    transport: PhantomData<fn() -> T>,
+}
+
+// SAFETY: nvme-core has locks for its list of transports.
+unsafe impl<T: Transport> Send for Registration<T> {}
+// SAFETY: A shared reference has no methods.
+unsafe impl<T: Transport> Sync for Registration<T> {}
+
+impl<T: Transport> Registration<T> {
+    /// Registers the transport of this module, by the name in the module parameter `name`. May
+    /// sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: it was registered before.
+    /// - `ENOMEM`.
+    pub fn new() -> Result<Self> {
+        if IS_REGISTERED.xchg(true, Full) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Only the first caller comes here, and nothing has used the lock yet.
+        unsafe { list::init() };
+        let tos = if T::HAS_TOS { b::NVMF_OPT_TOS } else { 0 };
+        let ops = KBox::new(
+            Opaque::new(b::nvmf_transport_ops {
+                module: this_module(),
+                // SAFETY: The parameter is not written while the module is loaded.
+                name: unsafe { b::nvme_helper_transport_name() },
+                required_opts: c_int::try_from(b::NVMF_OPT_TRADDR)?,
+                allowed_opts: c_int::try_from(ALLOWED | tos)?,
+                create_ctrl: Some(create_ctrl::<T>),
+                ..Default::default()
+            }),
+            GFP_KERNEL,
+        )?;
+        // SAFETY: `ops` stays where it is until it is unregistered.
+        check(unsafe { b::nvmf_register_transport(ops.get()) }).map_err(|failed| failed.error())?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            ops,
+            transport: PhantomData,
+        })
+    }
+}
+
+impl<T: Transport> Drop for Registration<T> {
+    fn drop(&mut self) {
+        // SAFETY: `ops` is registered by the invariant. No controller is being created, since that
+        // has a reference to the module.
+        unsafe { b::nvmf_unregister_transport(self.ops.get()) };
+        list::delete_all();
+        // SAFETY: The controllers that exist are being deleted.
+        unsafe {
+            b::nvme_helper_flush_deletions();
+            // Somebody may still have a reference to a controller.
+            b::nvme_helper_wait_uncounted();
+        }
+        list::free();
+    }
+}
+
+/// Creates a controller. Sleeps.
+///
+/// # Safety
+///
+/// For nvme-core, with valid options, which it frees if this fails.
+unsafe extern "C" fn create_ctrl<T: Transport>(
+    device: *mut bindings::device,
+    options: *mut b::nvmf_ctrl_options,
+) -> *mut b::nvme_ctrl {
+    let created = NonNull::new(options)
+        .ok_or(EINVAL)
+        // SAFETY: nvme-core promises that device and options are valid.
+        .and_then(|options| unsafe { create::<T>(device, options) });
+    match created {
+        Ok(ctrl) => ctrl,
+        Err(error) => error.to_ptr(),
+    }
+}
+
+/// Creates a controller.
+///
+/// # Safety
+///
+/// `device` is that of nvme-core. The options are valid, and the caller frees them on failure.
+unsafe fn create<T: Transport>(
+    device: *mut bindings::device,
+    options: NonNull<b::nvmf_ctrl_options>,
+) -> Result<*mut b::nvme_ctrl> {
+    let raw = options.as_ptr();
+    // SAFETY: The options are valid, and nobody else has them.
+    check(unsafe { b::nvme_helper_default_port(raw) }).map_err(|failed| failed.error())?;
+    // SAFETY: The options are valid during the call.
+    let target = T::controller(&unsafe { Options::new(options) })?;
+    // SAFETY: The options are valid.
+    if !unsafe { (*raw).duplicate_connect } && unsafe { list::has(raw) } {
+        return Err(already());
+    }
+    list::reserve()?;
+    // SAFETY: The options are valid, and freed by the caller on failure.
+    let this = unsafe { Controller::<T>::new(raw, target, &work::functions::<T>()) }?;
+    let ctrl = this.as_ptr().cast();
+    // SAFETY: The controller is new.
+    let result = check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) });
+    if let Err(failed) = result {
+        // SAFETY: nvme-core does not know the controller.
+        unsafe { Controller::free(this) };
+        return Err(failed.error());
+    }
+    // SAFETY: nvme-core has initialised the controller. The reference that this task has is given
+    // up in the end, or by the caller.
+    let controller = unsafe { Controller::<T>::of(ctrl) };
+    // SAFETY: The controller is initialised.
+    let added = check(unsafe { b::nvme_add_ctrl(ctrl) });
+    let result = added.and_then(|()| {
+        controller.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING);
+        controller.setup(true).inspect_err(|_| {
+            // SAFETY: The controller was added, and setup has disconnected it.
+            unsafe { b::nvme_uninit_ctrl(ctrl) };
+        })
+    });
+    match result {
+        Ok(()) => {
+            list::add(ctrl);
+            controller.is_created.store(true, Relaxed);
+            dev_info!(controller.device(), "connected\n");
+            Ok(ctrl)
+        }
+        Err(failed) => {
+            // SAFETY: This task has a reference, and does not use the controller any more.
+            unsafe { b::nvme_helper_put_ctrl(ctrl) };
+            // nvme-core says `EINTR` of a command that was cancelled, too. A caller would write again.
+            Err(match failed.error() {
+                EINTR if !kernel::current!().signal_pending() => EIO,
+                error => error,
+            })
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Teardown of a controller, and connecting it again.
+//!
+//! # Order
+//!
+//! For the I/O queues, and after them for the admin queue:
+//!
+//! 1. Quiesce: the block layer starts no request, but for Connect.
+//! 2. [Stop](crate::queue::HostQueue::stop): the gate closes, the connection ends, and all capsules
+//!    come back. The transport ends the key of each request under way, and the request is cancelled.
+//! 3. Cancel the requests that were started, but not given to the transport.
+//! 4. Unquiesce, except in a reset: nvme-core fails requests, or holds them until the next
+//!    connection.
+//! 5. Free the tag set, if the controller goes.
+//! 6. Free the connections.
+//!
+//! So the target can't reach the data of a request that has ended.
+
+use crate::{
+    controller::Controller,
+    failure::Failure,
+    transport::Transport, //
+};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::atomic::Relaxed, //
+};
+use nvme_bindings as b;
+
+impl<T: Transport> Controller<T> {
+    /// Takes the I/O queues down. With `remove`, their tag set is freed. Unless `hold`, nvme-core may
+    /// fail requests that come. Sleeps.
+    fn teardown_io(&self, remove: bool, hold: bool) {
+        let ctrl = self.raw();
+        let has_tags = self.has_io_tags.load(Relaxed);
+        if has_tags {
+            // SAFETY: The controller has an I/O tag set.
+            unsafe {
+                b::nvme_quiesce_io_queues(ctrl);
+                b::nvme_sync_io_queues(ctrl);
+            }
+        }
+        self.io().iter().for_each(|queue| queue.stop());
+        if has_tags {
+            // SAFETY: The controller has an I/O tag set. No request of it has a key.
+            unsafe {
+                b::nvme_cancel_tagset(ctrl);
+                if !hold {
+                    b::nvme_unquiesce_io_queues(ctrl);
+                }
+                if remove {
+                    self.has_io_tags.store(false, Relaxed);
+                    b::nvme_remove_io_tag_set(ctrl);
+                }
+            }
+        }
+        self.io().iter().for_each(|queue| queue.free());
+    }
+
+    /// Takes the admin queue down. With `remove`, its tag set is freed. Unless `hold`, nvme-core may
+    /// fail requests that come. Sleeps.
+    fn teardown_admin(&self, remove: bool, hold: bool) {
+        let ctrl = self.raw();
+        let Ok(admin) = self.admin() else {
+            return;
+        };
+        let has_tags = self.has_admin_tags.load(Relaxed);
+        if has_tags {
+            // SAFETY: The controller has an admin tag set and its queue.
+            unsafe {
+                b::nvme_quiesce_admin_queue(ctrl);
+                bindings::blk_sync_queue((*ctrl).admin_q);
+            }
+        }
+        admin.stop();
+        if has_tags {
+            // SAFETY: The controller has an admin tag set. No request of it has a key.
+            unsafe {
+                b::nvme_cancel_admin_tagset(ctrl);
+                if !hold {
+                    b::nvme_unquiesce_admin_queue(ctrl);
+                }
+                if remove {
+                    self.has_admin_tags.store(false, Relaxed);
+                    b::nvme_remove_admin_tag_set(ctrl);
+                }
+            }
+        }
+        // SAFETY: The controller is initialised. The work uses the connection.
+        unsafe { b::nvme_helper_cancel_async_event(ctrl) };
+        admin.free();
+    }
+
+    /// Takes all connections down, without a word to the target. Sleeps.
+    pub(crate) fn disconnect(&self, remove: bool) {
+        self.teardown_io(remove, false);
+        self.teardown_admin(remove, false);
+        // SAFETY: The work is initialised. No queue is connected that could need it.
+        unsafe { b::nvme_helper_cancel_broken(self.works.get()) };
+    }
+
+    /// Shuts the controller down, and takes all connections down. If it does not go, requests wait for
+    /// the next connection. Sleeps.
+    pub(crate) fn shut_down(&self, remove: bool) {
+        self.teardown_io(remove, !remove);
+        if self.has_admin_tags.load(Relaxed) {
+            // SAFETY: The controller has an admin queue. Without a connection the command fails.
+            unsafe {
+                b::nvme_quiesce_admin_queue(self.raw());
+                b::nvme_disable_ctrl(self.raw(), remove);
+            }
+        }
+        self.teardown_admin(remove, !remove);
+        // SAFETY: The work is initialised. No queue is connected that could need it.
+        unsafe { b::nvme_helper_cancel_broken(self.works.get()) };
+    }
+
+    /// Takes the connections of a controller down that lost one, and has it connect again later.
+    /// Sleeps.
+    pub(crate) fn disconnect_and_retry(&self) {
+        let ctrl = self.raw();
+        // SAFETY: The controller is initialised.
+        unsafe {
+            b::nvme_stop_keep_alive(ctrl);
+            b::nvme_helper_flush_async_event(ctrl);
+        }
+        self.disconnect(false);
+        // SAFETY: The controller is initialised.
+        unsafe { b::nvme_helper_auth_stop(ctrl) };
+        // It fails if somebody deletes the controller.
+        if self.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING) {
+            self.retry_or_delete(0);
+        }
+    }
+
+    /// Has a controller connect again after a delay, unless it was tried too often or the target said
+    /// that this is in vain. Sleeps.
+    fn retry_or_delete(&self, status: c_int) {
+        let ctrl = self.raw();
+        if self.state() != b::nvme_ctrl_state_NVME_CTRL_CONNECTING {
+            return;
+        }
+        // SAFETY: The controller is initialised, and so are its works.
+        unsafe {
+            if b::nvmf_should_reconnect(ctrl, status) {
+                let delay = (*(*ctrl).opts).reconnect_delay;
+                dev_info!(self.device(), "connecting again in {} seconds\n", delay);
+                b::nvme_helper_queue_reconnect(self.works.get(), delay);
+            } else {
+                dev_info!(self.device(), "no further attempt to connect\n");
+                b::nvme_delete_ctrl(ctrl);
+            }
+        }
+    }
+
+    /// Counts an attempt to connect again. Returns the number.
+    fn count_attempt(&self) -> c_int {
+        // SAFETY: Only work of which one item runs at a time writes the number.
+        unsafe {
+            (*self.raw()).nr_reconnects += 1;
+            (*self.raw()).nr_reconnects
+        }
+    }
+
+    /// Connects a controller again. Sleeps.
+    pub(crate) fn reconnect(&self) {
+        let attempt = self.count_attempt();
+        match self.setup(false) {
+            Ok(()) => {
+                dev_info!(self.device(), "connected again at attempt {}\n", attempt);
+                // SAFETY: The controller is initialised.
+                unsafe { b::nvme_helper_count_reconnects(self.raw()) };
+            }
+            Err(failure) => self.failed(attempt, failure),
+        }
+    }
+
+    fn failed(&self, attempt: c_int, failure: Failure) {
+        let number = failure.number();
+        dev_info!(
+            self.device(),
+            "attempt {} to connect failed: {}\n",
+            attempt,
+            number
+        );
+        self.retry_or_delete(number);
+    }
+
+    /// Resets a controller: shuts it down and connects it again. Sleeps.
+    pub(crate) fn reset(&self) {
+        // SAFETY: The controller is initialised.
+        unsafe { b::nvme_stop_ctrl(self.raw()) };
+        self.shut_down(false);
+        if !self.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING) {
+            // Whoever deletes the controller waits for commands of its scan.
+            if self.has_admin_tags.load(Relaxed) {
+                // SAFETY: The controller has an admin queue.
+                unsafe { b::nvme_unquiesce_admin_queue(self.raw()) };
+            }
+            return;
+        }
+        if let Err(failure) = self.setup(false) {
+            self.failed(self.count_attempt(), failure);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The interface of a transport.
+
+use crate::{
+    ctrl::Cancellation,
+    events::Events,
+    options::Options,
+    request::Request,
+    tag::TagParts, //
+};
+use kernel::prelude::*;
+
+/// An NVMe over Fabrics transport.
+///
+/// nvme-core has the controllers and namespaces, this crate the order of setup and teardown. A
+/// transport connects queues, sends commands, and gives the target access to the data of requests.
+///
+/// # Rules
+///
+/// - A request must not end while the target can reach its data. So [`finish`](Self::finish) and
+///   [`abandon`](Self::abandon) end the key first.
+/// - Each [`Request`] and [`Sending`](crate::Sending) must be given back in bounded time after
+///   [`stop`](Self::stop) was called: the crate waits for them.
+pub trait Transport: TagParts + Sized + Send + Sync + 'static {
+    /// The name of the transport in sysfs.
+    const NAME: &'static CStr;
+
+    /// Whether [`queue_rq`](Self::queue_rq) may sleep.
+    const MAY_SLEEP: bool;
+
+    /// Whether the transport has a type of service, the option `tos`.
+    const HAS_TOS: bool = false;
+
+    /// The place of a target. It exists as long as the controller, so over several connections.
+    type Controller: Send + Sync;
+
+    /// A connected queue. Dropping it may sleep. No event comes after that.
+    type Queue: Send + Sync;
+
+    /// Finds a target. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// They become the error of the write to `/dev/nvme-fabrics`.
+    fn controller(options: &Options<'_>) -> Result<Self::Controller>;
+
+    /// Returns the limits of a request. May sleep.
+    fn limits(controller: &Self::Controller) -> Limits;
+
+    /// Makes the parts of a tag of a queue, where queue 0 is the admin queue. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    fn slot(controller: &Self::Controller, qid: u16) -> Result<(Self::Capsule, Self::Slot)>;
+
+    /// Connects a queue. Sleeps until the target has answered, or [`Cancellation::is_cancelled`]
+    /// returns true, which the transport must call several times a second.
+    ///
+    /// The queue reports what happens to `events`, from the moment when this is called.
+    ///
+    /// # Errors
+    ///
+    /// - `ECONNREFUSED`, `ETIMEDOUT`, `EINTR` and others, which nvme-cli prints.
+    fn connect(
+        controller: &Self::Controller,
+        config: QueueConfig,
+        events: Events<Self>,
+        cancellation: &Cancellation<'_>,
+    ) -> Result<Self::Queue>;
+
+    /// Sends a request: gives the target access to its data, completes the command and posts it.
+    /// `last` is false if another request follows at once, or [`commit_rqs`](Self::commit_rqs).
+    ///
+    /// # Context
+    ///
+    /// Any, or process context if [`MAY_SLEEP`](Self::MAY_SLEEP). Allocations must not wait for
+    /// I/O.
+    ///
+    /// # Errors
+    ///
+    /// Must return the same request, with its key ended.
+    fn queue_rq(
+        queue: &Self::Queue,
+        request: Request<Self>,
+        last: bool,
+    ) -> Result<(), (Refusal, Request<Self>)>;
+
+    /// Posts what waits for the last request of a chain. The context is that of
+    /// [`queue_rq`](Self::queue_rq).
+    fn commit_rqs(queue: &Self::Queue);
+
+    /// Sends the command that asks for asynchronous events. May sleep.
+    fn async_event(queue: &Self::Queue, command: &[u8; 64]) -> Result;
+
+    /// Ends the key of a request whose response is there, if it has one, and then calls
+    /// [`Request::complete`]. Any context. A transport that must sleep for it hands the request to a
+    /// work item.
+    fn finish(queue: &Self::Queue, request: Request<Self>);
+
+    /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
+    ///
+    /// If the device does not release the data, the transport must raise the reference counts of
+    /// the pages.
+    fn abandon(queue: &Self::Queue, request: &mut Request<Self>);
+
+    /// Ends the connection of a queue. When this returns, no further event comes and each
+    /// [`Sending`](crate::Sending) has come back. The queue stays for
+    /// [`abandon`](Self::abandon). May sleep.
+    fn stop(queue: &Self::Queue);
+}
+
+/// The limits of the requests of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of pages of 4096 bytes in one request.
+    pub max_segments: u32,
+    /// The NUMA node of the device, or `None`.
+    pub numa_node: Option<u16>,
+}
+
+/// The parameters of a queue that is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// The number of the queue. The admin queue has number 0.
+    pub qid: u16,
+    /// Number of entries of the queue. The target gets it as the size of the host's receive queue
+    /// (HRQSIZE).
+    pub entries: u16,
+    /// Number of entries less 1, the maximum number of commands under way. The target gets it as
+    /// the size of the submission queue (HSQSIZE).
+    pub sqsize: u16,
+    /// The controller that an I/O queue belongs to. 0 for the admin queue.
+    pub cntlid: u16,
+    /// Number of bytes of data that the target accepts in a capsule behind the command.
+    pub in_capsule: u32,
+}
+
+/// The reason why a transport does not accept a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A resource is short. The block layer queues the request again.
+    Busy,
+    /// The connection is broken. The request fails over or waits for the next connection.
+    Broken,
+    /// The request can't be sent at all. It ends with this error.
+    Failed(Error),
+}

@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck disable=SC2154
+#
+# The NVMe transport with targets that lie, fall silent, or break the connection (rogue/).
+
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nvme_target.sh"
+. "$(dirname "$0")/nvme_host.sh"
+. "$(dirname "$0")/nvme_io.sh"
+
+# KFI_SOAK=100 is 2000 connections with some ten thousand answers.
+rogues=$((30 * ${KFI_SCALE:-100} / 100))
+[ -z "$KFI_SOAK" ] || rogues=$((20 * KFI_SOAK))
+
+# The rogue's numbers of steps (rogue/target.rs): requests for connections, commands.
+requests="1 7" commands="2 3 4 5 6 8"
+identify=5 data=9
+
+rogue_up() { load kfi_rogue address=0xc6336401 "seed=$seed" "$@"; }
+# rogue [OPTION=VALUE,...]: connects to it.
+rogue() { try "trsvcid=4421,nqn=rogue,nr_io_queues=1,reconnect_delay=1${1:+,$1}" 2>/dev/null; }
+controls() { ctrl=$(controllers | head -n 1) && [ -n "$ctrl" ]; }
+rogue_disk() { controls && disk=$(disk_of 1) && [ -b "$disk" ]; }
+# A write to a disk that has just gone makes a file of its name.
+no_file() { [ ! -f "$disk" ] || rm "$disk"; }
+reads() { dd if="$disk" of="$dir/b" bs=4k count="${1:-1}" iflag=direct 2>/dev/null; }
+nobody_gets_in() { since_mark | grep -q "^kfi_rogue: .* accesses refused, 0 done" || { since_mark | grep kfi; return 1; }; }
+# The kernel's own target finds everything as before.
+good_again() { connect && random_pieces 2; }
+
+# Some answers are wrong, by a seed: connecting fails, or I/O, or nothing. (A disk that has gone must not become a file.)
+case_lies()
+{
+	timeouts 5 && leave && mark_log && rogue_up || return
+	_n=0 _connected=0
+	while [ $_n -lt $rogues ]; do
+		_n=$((_n + 1))
+		[ $((_n % 100)) != 0 ] || progress "$_n of $rogues connections to a target that lies"
+		rogue ctrl_loss_tmo=0 >/dev/null && _connected=$((_connected + 1))
+		if wait_for 1 rogue_disk; then
+			reads 16
+			dd if="$dir/a" of="$disk" bs=2k count=8 oflag=direct conv=nocreat 2>/dev/null
+		fi
+		leave && no_file || return
+	done
+	default_timeouts
+	rmmod kfi_rogue && nobody_gets_in && [ $_connected -gt 0 ] && good_again
+}
+
+# Each answer to I/O is wrong in one way: what the log says then, and that nobody gets at memory without a key that is
+# good for it. A dash: the log need not say anything, since that depends on what is sooner.
+case_ways()
+{
+	timeouts 5 && leave || return
+	while read -r _way _says; do
+		# The rogue may not have tried a forbidden access when the connection ended: another one then.
+		case $_says in *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
+		while one_way "$_way" && ! since_mark | grep -q "$_says" && [ $_tries -gt 1 ]; do
+			_tries=$((_tries - 1))
+		done
+		nobody_gets_in && since_mark | grep -q "$_says" || { echo "way $_way:"; since_mark | grep kfi; return 1; }
+	done <<-END
+		0 $short_response
+		1 $no_command
+		6 connections
+		7 connections
+		8 connections
+		9 wrong; [1-9][0-9]* forbidden
+		11 wrong; [1-9][0-9]* forbidden
+		12 wrong; [1-9][0-9]* forbidden
+		13 $no_command
+	END
+	default_timeouts
+	good_again
+}
+# Data of small writes would go in the capsule; of these the rogue needs keys.
+one_way()
+{
+	mark_log
+	rogue_up one_in=1000000000 way="$1" || return
+	if rogue ctrl_loss_tmo=0,queue_size=16 >/dev/null && wait_for 5 rogue_disk; then
+		for _n in 1 2 3; do
+			reads 1
+			dd if="$dir/a" of="$disk" bs=16k count=1 oflag=direct conv=nocreat 2>/dev/null
+		done
+	fi
+	leave && no_file && rmmod kfi_rogue
+}
+
+# At each step a target falls silent: connecting ends by a timeout, or at a signal. (The connection manager asks again for
+# minutes.)
+case_silent() { each_step "$commands" ends_by_itself; }
+case_killed() { each_step "$requests $commands" ends_killed; }
+each_step()
+{
+	_steps=$1
+	shift
+	timeouts 5 && leave || return
+	for _step in $_steps; do
+		mark_log
+		rogue_up one_in=1000000000 silent="$_step" || return
+		"$@" && within 30 leave
+		_result=$?
+		rmmod kfi_rogue
+		[ $_result = 0 ] || { echo "step $_step"; break; }
+	done
+	default_timeouts
+	[ $_result = 0 ] && good_again
+}
+ends_by_itself() { within 60 not rogue ctrl_loss_tmo=0 >/dev/null; }
+ends_killed()
+{
+	# One process, which gets the signal.
+	options trsvcid=4421,nqn=rogue,nr_io_queues=1 >"$dir/options"
+	dd if="$dir/options" of=/dev/nvme-fabrics 2>/dev/null &
+	_writer=$!
+	wait_for 30 is_silent && kill $_writer && within 30 not wait $_writer
+}
+is_silent() { since_mark | grep -q '^kfi_rogue: silent at'; }
+
+# I/O without an answer ends by a timeout and recovery; leaving doesn't wait for it.
+case_silent_io()
+{
+	timeouts 5 && leave && mark_log && rogue_up one_in=1000000000 silent=$data || return
+	rogue >/dev/null && wait_for 30 controls && wait_for 30 is_silent && within 60 leave
+	_result=$?
+	default_timeouts
+	rmmod kfi_rogue
+	[ $_result = 0 ] && good_again
+}
+
+# A command without an answer while the host connects again: leaving doesn't wait for the timeout.
+case_lost()
+{
+	leave && mark_log && rogue_up one_in=1000000000 && rogue ctrl_loss_tmo=600 && wait_for 30 rogue_disk && rmmod kfi_rogue &&
+		wait_for 60 state_is connecting && rogue_up one_in=1000000000 silent=$identify && wait_for 60 is_silent &&
+		within $leaves leave
+	_result=$?
+	rmmod kfi_rogue
+	[ $_result = 0 ] && good_again
+}
+
+# A request that breaks each connection ends with an error, and the controller connects again.
+case_breaks()
+{
+	leave && rogue_up one_in=1000000000 && rogue && wait_for 30 rogue_disk && exec 5<"$disk" && rmmod kfi_rogue &&
+		rogue_up way=10 && wait_for 60 state_is live &&
+		within 120 not dd bs=4k count=1 iflag=direct <&5 of=/dev/null 2>/dev/null && wait_for 60 state_is live
+	_result=$?
+	exec 5<&-
+	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
+}
+
+# What the two transports tell.
+if [ "$transport" = rdma ]; then
+	short_response=connections no_command=connections leaves=90
+else
+	short_response="queue 1: a response of [0-9]* bytes" no_command="queue 1: a response to nothing" leaves=20
+fi
+
+lacks()
+{
+	[ "$(verbs_column)" != iwarp ] || echo "over iWARP, the target kfi_rogue can't register memory: it binds no region"
+}
+
+run nvme_rogue ways lies silent killed silent_io lost breaks
+finish
