@@ -71,10 +71,14 @@ class Errnos:
         self.parts = []     # (page, line, call, rows): parts of a call's table
         self.pages = collections.defaultdict(set)       # errno: pages
         self.told = collections.defaultdict(set)        # errno, as `err` of an entry: pages
+        self.listed = collections.defaultdict(set)      # operation of an extension: errnos in its header
         self.faults = []
         for path in sorted((TOP / 'Documentation').glob('*.[37].md')):
             for line, head, rows in tables(path.read_text()):
                 self.table(path, line, head, rows)
+        for path in (TOP / 'include').glob('*.h'):
+            for name, listed in operations(path.read_text()):
+                self.listed[name].update(ERRNO.findall(listed))
         self.aliases = dict(self.find_aliases())
         declared = {name for path in (TOP / 'include').glob('*.h') for find in (functions, operations)
                     for name, _ in find(path.read_text())}
@@ -137,8 +141,10 @@ class Errnos:
                 if i.errno is None or i.only is None or names & set(i.only)]
 
     def allows(self, call, errno):
-        """Returns False if the call has a table, and the errno is not in it."""
-        return not self.of(call) or errno in self.set(call)
+        """Returns False if the call has a table, or a list in a header, and the errno is not in it."""
+        if not self.of(call):
+            return errno in self.listed.get(call, {errno})
+        return errno in self.set(call)
 
     def set(self, call):
         """Returns the errnos that a call may return."""
