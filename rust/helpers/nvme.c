@@ -167,11 +167,6 @@ void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl)
 	ctrl->nr_reconnects = 0;
 }
 
-const char *nvme_helper_subsysnqn(struct nvme_ctrl *ctrl)
-{
-	return nvmf_ctrl_subsysnqn(ctrl);
-}
-
 u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
 {
 	return nvmf_nr_io_queues(opts);
@@ -258,35 +253,6 @@ u32 nvme_helper_segments(struct request *rq)
 u32 nvme_helper_payload(struct request *rq)
 {
 	return blk_rq_payload_bytes(rq);
-}
-
-/*
- * Returns the data of a request as the list that it is in already: a special payload, or one bio that was
- * not split; or NULL.
- */
-const struct bio_vec *nvme_helper_one_bio(struct request *rq, u32 *count)
-{
-	struct bio *bio = rq->bio;
-	struct bvec_iter iter;
-	struct bio_vec bv;
-	u32 n = 0;
-
-	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD) {
-		*count = 1;
-		return &rq->special_vec;
-	}
-	if (!bio || bio != rq->biotail)
-		return NULL;
-	/* The iterator may begin or end within a piece. Such a list is not a bio's own. */
-	for_each_bvec(bv, bio->bi_io_vec, iter, bio->bi_iter) {
-		const struct bio_vec *own = &bio->bi_io_vec[iter.bi_idx];
-
-		if (bv.bv_len != own->bv_len || bv.bv_offset != own->bv_offset)
-			return NULL;
-		n++;
-	}
-	*count = n;
-	return &bio->bi_io_vec[bio->bi_iter.bi_idx];
 }
 
 /* Do the bytes of @next follow those of @piece, also as pages? */

@@ -68,7 +68,6 @@ u32 nvme_helper_state(struct nvme_ctrl *ctrl);
 void nvme_helper_put_ctrl(struct nvme_ctrl *ctrl);
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);
 void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl);
-const char *nvme_helper_subsysnqn(struct nvme_ctrl *ctrl);
 u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts);
 int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
 
@@ -81,7 +80,6 @@ void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 re
 void nvme_helper_complete_timed_out(struct request *rq);
 u32 nvme_helper_segments(struct request *rq);
 u32 nvme_helper_payload(struct request *rq);
-const struct bio_vec *nvme_helper_one_bio(struct request *rq, u32 *count);
 u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
 u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len);
 void nvme_helper_leak(const struct bio_vec *piece);

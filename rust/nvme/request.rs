@@ -21,8 +21,7 @@ use crate::{
 use core::{
     marker::PhantomData,
     mem::ManuallyDrop,
-    ptr::NonNull,
-    slice, //
+    ptr::NonNull, //
 };
 use kernel::{
     bindings::{
@@ -158,26 +157,6 @@ impl<T: TagParts> Request<T> {
     /// Returns the key that the target invalidated with its response. Any context.
     pub fn invalidated(&self) -> Option<u32> {
         self.answer().invalidated
-    }
-
-    /// Returns the data of the request as a list. It is the block layer's own list, or `list` is
-    /// filled. The pages stay in place until the request ends. Any context; allocates without
-    /// waiting if `list` is too short.
-    ///
-    /// # Errors
-    ///
-    /// - `ENOMEM`.
-    pub fn bio_vecs<'a>(&'a self, list: &'a mut KVec<bio_vec>) -> Result<&'a [bio_vec]> {
-        let mut count = 0;
-        // SAFETY: The request has not ended by the invariant.
-        let own = unsafe { b::nvme_helper_one_bio(self.raw.as_ptr(), &mut count) };
-        if !own.is_null() {
-            // SAFETY: The helper returns a list of `count` entries that stays as long as the
-            // request, and `'a` ends before that.
-            return Ok(unsafe { slice::from_raw_parts(own, usize::try_from(count)?) });
-        }
-        self.list(list)?;
-        Ok(list)
     }
 
     /// Fills a list with the data of the request.
