@@ -20,7 +20,8 @@ use core::{
 use kernel::{
     bindings,
     error::from_result,
-    prelude::*, //
+    prelude::*,
+    warn_on, //
 };
 use nvme_bindings as b;
 
@@ -173,6 +174,14 @@ impl<T: Transport> MqOps<T> {
     ///
     /// The block layer calls this for a controller.
     unsafe extern "C" fn complete(rq: *mut bindings::request) {
+        if let Some(raw) = NonNull::new(rq) {
+            // SAFETY: The request is one of the set, so its pdu is initialised.
+            let (state, data) = unsafe { (Pdu::<T>::state(raw), Pdu::<T>::data(raw)) };
+            // Teardown cancels no request that the transport has.
+            if warn_on!(state.is_busy()) {
+                data.leak();
+            }
+        }
         // SAFETY: The request is complete, and its key was ended before.
         unsafe { b::nvme_complete_rq(rq) };
     }

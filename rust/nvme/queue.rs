@@ -217,6 +217,10 @@ unsafe fn busy_request<T: Transport>(
     ) -> bool {
         // SAFETY: The caller promises that this is a search.
         let search = unsafe { &mut *data.cast::<Search>() };
+        // The block layer ends the search of one map of tags, and goes on with the next one.
+        if search.found.is_some() {
+            return false;
+        }
         // SAFETY: The block layer has a reference to the request, which was started.
         let index = unsafe { (*(*rq).mq_hctx).queue_num };
         search.found = NonNull::new(rq).filter(|rq| {

@@ -145,18 +145,26 @@ case_stalled()
 	default_timeouts
 	remove_namespace 2 && quiet dmsetup remove --noudevsync --noudevrules kfi_stall && return $_result
 }
+# Each queue has requests that wait.
 stalls()
 {
 	quiet dmsetup suspend --noudevsync --nolockfs --noflush kfi_stall || return
-	dd if="$dir/a" of="$1" bs=4k count=8 oflag=direct 2>/dev/null &
-	_writer=$!
-	dd if="$1" of=/dev/null bs=1M count=1 iflag=direct 2>/dev/null &
-	_reader=$!
-	wait_for 30 under_way "$1" && within 60 leave && ! wait $_writer && ! wait $_reader
+	_jobs='' _cpus=$(nproc) _cpu=0
+	while [ $_cpu -lt "$_cpus" ]; do
+		_on="taskset $(printf %x $((1 << _cpu)))"
+		$_on dd if="$dir/a" of="$1" bs=4k count=8 oflag=direct 2>/dev/null &
+		_jobs="$_jobs $!"
+		$_on dd if="$1" of=/dev/null bs=1M count=1 iflag=direct 2>/dev/null &
+		_jobs="$_jobs $!" _cpu=$((_cpu + 1))
+	done
+	wait_for 30 under_way "$1" $((2 * _cpus)) && within 60 leave
 	_result=$?
+	for _job in $_jobs; do
+		not wait "$_job" || _result=1
+	done
 	quiet dmsetup resume --noudevsync kfi_stall && return $_result
 }
-under_way() { [ "$(awk '{ print $1 + $2 }' "/sys/block/${1#/dev/}/inflight")" -ge 2 ]; }
+under_way() { [ "$(awk '{ print $1 + $2 }' "/sys/block/${1#/dev/}/inflight")" -ge "$2" ]; }
 
 # The module goes while a file system is mounted.
 case_unload_mounted()
