@@ -74,7 +74,7 @@ impl Connection {
         cancellation: &Cancellation<'_>,
         reader: KBox<R>,
     ) -> Result<Self> {
-        let path = target.path()?;
+        let path = target.path(config.qid)?;
         let info = path.info()?;
         let domain = path.open_domain()?;
         let events = match config.qid {

@@ -4,6 +4,7 @@
 
 use core::net::SocketAddr;
 use kernel::{
+    new_mutex,
     prelude::*,
     str::CString,
     sync::{
@@ -11,7 +12,8 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        Mutex, //
     }, //
 };
 use kfabric::{
@@ -44,7 +46,9 @@ pub(crate) struct Target {
     source: Option<SocketAddr>,
     /// The provider, which stays the same over all connections.
     provider: CString,
-    /// Maximum number of pages of a request on the device that leads there.
+    /// What led there when the admin queue was connected last.
+    offers: Pin<KBox<Mutex<Option<Arc<InfoList>>>>>,
+    /// Maximum number of pages of a request on that device.
     pages: Atomic<u32>,
     /// Runs work items that end keys.
     tasks: Arc<OwnedQueue>,
@@ -52,7 +56,7 @@ pub(crate) struct Target {
 
 /// The device that leads to a target.
 pub(crate) struct Path {
-    offers: InfoList,
+    offers: Arc<InfoList>,
     fabric: Arc<Fabric>,
 }
 
@@ -86,23 +90,29 @@ impl Target {
             peer,
             source,
             provider: CString::try_from(provider)?,
+            offers: KBox::pin_init(new_mutex!(None, "kfi_nvme_offers"), GFP_KERNEL)?,
             pages: Atomic::new(1),
             tasks: Arc::new(OwnedQueue::new(c"kfi_nvme", 4)?, GFP_KERNEL)?,
         })
     }
 
-    /// Finds the device that leads to the target now. A device that went and came back is another
-    /// one. May sleep.
+    /// Returns the device that leads to the target. The admin queue, which is connected first, finds it
+    /// anew: a device that went and came back is another one. The I/O queues are on the same device.
+    /// Sleeps, for some seconds if nobody has the address.
     ///
     /// # Errors
     ///
     /// - `EADDRNOTAVAIL`: no device has the local address, and leads to the target.
     /// - `ENODEV`: no device leads to the target.
     /// - `EOPNOTSUPP`: the provider can't bind regions to connections.
-    pub(crate) fn path(&self) -> Result<Path> {
+    pub(crate) fn path(&self, qid: u16) -> Result<Path> {
         let (peer, source) = (self.peer, self.source);
-        let offers = offers(peer, source, Some(&self.provider));
-        let offers = offers.map_err(|errno| no_way(peer, source, errno))?;
+        if qid == 0 {
+            let offers = offers(peer, source, Some(&self.provider));
+            let offers = offers.map_err(|errno| no_way(peer, source, errno))?;
+            *self.offers.lock() = Some(Arc::new(offers, GFP_KERNEL)?);
+        }
+        let offers = self.offers.lock().clone().ok_or(ENODEV)?;
         let info = usable(&offers).ok_or(Errno::EOPNOTSUPP)?;
         let pages = u32::try_from(info.mr_iov_limit()).unwrap_or(u32::MAX);
         // Data that start within a page have one page more.
