@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/nvme.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -72,6 +73,17 @@ bool nvme_helper_is_killed(struct nvme_helper_works *works)
 	struct task_struct *creator = READ_ONCE(works->creator);
 
 	return creator && fatal_signal_pending(creator);
+}
+
+/* Allocations of the current task do not start I/O until nvme_helper_noio_restore(). Process context. */
+unsigned int nvme_helper_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void nvme_helper_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
 
 void nvme_helper_queue_watch(struct nvme_helper_works *works)
@@ -215,10 +227,23 @@ blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
 	return nvme_fail_nonready_command(ctrl, rq);
 }
 
-/* Finds the request that a command id names in a hardware queue. The set exists during the call. */
-struct request *nvme_helper_find_rq(struct blk_mq_tag_set *set, u32 index, u16 command_id)
+/* Says that the block layer replaces the hardware queues of the I/O queues. Sleeps. */
+void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating)
 {
-	if (index >= set->nr_hw_queues || !set->tags[index])
+	WRITE_ONCE(works->updating, updating);
+	/* Until here nvme_helper_find_rq() may use the old ones. */
+	synchronize_rcu();
+}
+
+/*
+ * Finds the request that a command id names in a hardware queue. The set exists during the call. While its hardware
+ * queues are replaced no request is under way, so a response is ill-behaved.
+ */
+struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_mq_tag_set *set,
+				    u32 index, u16 command_id)
+{
+	guard(rcu)();
+	if (READ_ONCE(works->updating) || index >= set->nr_hw_queues || !set->tags[index])
 		return NULL;
 	return nvme_find_rq(set->tags[index], command_id);
 }
@@ -317,14 +342,19 @@ u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len)
 	return done;
 }
 
-/* Keeps the pages of a piece for ever. The ranges of a discard are in a slab, and have no count of their own. */
+/*
+ * Keeps the pages of a piece for ever. Memory of kmalloc() has no count of its own: the ranges of a discard, and the
+ * buffers of most admin commands. Nothing keeps their owner from freeing them.
+ */
 void nvme_helper_leak(const struct bio_vec *piece)
 {
 	struct page *page = piece->bv_page + piece->bv_offset / PAGE_SIZE;
 	u32 n = DIV_ROUND_UP(piece->bv_offset % PAGE_SIZE + piece->bv_len, PAGE_SIZE);
 
 	for (; n--; page++) {
-		if (!PageSlab(page))
+		if (!PageSlab(page) && !folio_test_large_kmalloc(page_folio(page)))
 			get_page(page);
+		else
+			pr_crit_once("a device may still use memory of kmalloc() that is freed\n");
 	}
 }

@@ -29,6 +29,8 @@ struct nvme_helper_works {
 	struct delayed_work watch;
 	/* The task that creates the controller; or NULL. */
 	struct task_struct *creator;
+	/* The hardware contexts of the I/O queues are being changed, so that nobody may look for requests. */
+	bool updating;
 };
 
 /* The functions of the work items. */
@@ -50,6 +52,8 @@ void nvme_helper_queue_broken(struct nvme_helper_works *works);
 void nvme_helper_queue_reconnect(struct nvme_helper_works *works, unsigned int seconds);
 void nvme_helper_set_creator(struct nvme_helper_works *works, bool creating);
 bool nvme_helper_is_killed(struct nvme_helper_works *works);
+unsigned int nvme_helper_noio_save(void);
+void nvme_helper_noio_restore(unsigned int flags);
 void nvme_helper_queue_watch(struct nvme_helper_works *works);
 void nvme_helper_cancel_works(struct nvme_helper_works *works);
 void nvme_helper_cancel_broken(struct nvme_helper_works *works);
@@ -74,7 +78,9 @@ int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
 bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
 		       blk_status_t *status);
 blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq);
-struct request *nvme_helper_find_rq(struct blk_mq_tag_set *set, u32 index, u16 command_id);
+void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating);
+struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_mq_tag_set *set,
+				    u32 index, u16 command_id);
 void nvme_helper_complete(struct request *rq, u16 status, u64 result);
 void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result);
 void nvme_helper_complete_timed_out(struct request *rq);
@@ -83,6 +89,5 @@ u32 nvme_helper_payload(struct request *rq);
 u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
 u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len);
 void nvme_helper_leak(const struct bio_vec *piece);
-
 
 #endif /* NVME_HELPERS_H */

@@ -16,10 +16,7 @@ use kernel::{
     bindings,
     prelude::*,
     sync::{
-        atomic::{
-            Acquire,
-            Atomic, //
-        },
+        atomic::Atomic,
         Arc, //
     },
     types::Opaque, //
@@ -53,8 +50,6 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) target: T::Controller,
     pub(crate) has_admin_tags: Atomic<bool>,
     pub(crate) has_io_tags: Atomic<bool>,
-    /// The hardware contexts of the I/O queues are being changed, so that nobody may look for requests.
-    pub(crate) is_updating: Atomic<bool>,
     /// Creation has succeeded, so that the options are the controller's.
     pub(crate) is_created: Atomic<bool>,
 }
@@ -165,9 +160,24 @@ impl<T: Transport> Controller<T> {
         self.queues.get(1..).unwrap_or_default()
     }
 
+    /// Stops all queues, so that their requests end.
+    pub(crate) fn stop_all(&self) {
+        self.queues.iter().for_each(|queue| queue.stop());
+    }
+
+    /// Stops all queues if nobody wants the controller to connect. Looks again later.
+    pub(crate) fn watch(&self) {
+        if self.cancellation().is_cancelled() {
+            self.stop_all();
+        }
+        // SAFETY: The work is initialised. Setup cancels it, itself included.
+        unsafe { b::nvme_helper_queue_watch(self.works()) };
+    }
+
     /// Stops the queues whose connections broke, so that their requests end.
     pub(crate) fn stop_broken(&self) {
-        if self.is_updating.load(Acquire) {
+        // SAFETY: The works are initialised by the invariant.
+        if unsafe { (&raw const (*self.works()).updating).read_volatile() } {
             return;
         }
         for queue in self.queues.iter().filter(|queue| queue.gate().is_broken()) {

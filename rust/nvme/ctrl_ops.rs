@@ -96,11 +96,11 @@ impl<T: Transport> CtrlOps<T> {
     unsafe extern "C" fn delete_ctrl(ctrl: *mut b::nvme_ctrl) {
         // SAFETY: nvme-core has a reference to the controller.
         let controller = unsafe { Controller::<T>::of(ctrl) };
-        // Recovery that began just before the deletion may not have been queued when `stop_ctrl`
-        // looked.
+        controller.shut_down(true);
+        // Recovery that began just before the deletion may have been queued after `stop_ctrl`, but not
+        // after a queue was stopped. It does nothing.
         // SAFETY: The works are initialised.
         unsafe { b::nvme_helper_cancel_works(controller.works.get()) };
-        controller.shut_down(true);
     }
 
     /// Waits for recovery to end, and keeps the controller from connecting again. Sleeps.

@@ -52,18 +52,13 @@ impl<T> Events<T> {
 }
 
 impl<T: TagParts> Events<T> {
-    /// Takes a response, whose bytes are `bytes`. `invalidated` is the key that the target
-    /// invalidated with it. Returns the request if its capsule is back already, for
-    /// [`Transport::finish`](crate::Transport::finish). Any context.
+    /// Takes a response, whose bytes are `bytes`. Returns the request if its capsule is back
+    /// already, for [`Transport::finish`](crate::Transport::finish). Any context.
     ///
     /// # Errors
     ///
     /// The caller must report the connection as [broken](Self::broken).
-    pub fn response(
-        &self,
-        bytes: &[u8],
-        invalidated: Option<u32>,
-    ) -> Result<Option<Request<T>>, MalformedResponse> {
+    pub fn response(&self, bytes: &[u8]) -> Result<Option<Request<T>>, MalformedResponse> {
         let Some([r0, r1, r2, r3, r4, r5, r6, r7, _, _, _, _, id0, id1, s0, s1]) =
             bytes.first_chunk::<16>().copied()
         else {
@@ -82,19 +77,15 @@ impl<T: TagParts> Events<T> {
             return Ok(None);
         }
         let (set, index) = self.gate.tags();
-        // SAFETY: The gate has a user, so the set is not freed.
-        let rq = unsafe { b::nvme_helper_find_rq(set, index, id) };
+        // SAFETY: The gate has a user, so neither controller nor set is freed.
+        let rq = unsafe { b::nvme_helper_find_rq(entered.ctrl().works(), set, index, id) };
         let rq = NonNull::new(rq).ok_or(MalformedResponse)?;
         // SAFETY: The request is one of the set, so its pdu is initialised.
         let state = unsafe { Pdu::<T>::state(rq) };
         if !state.claim() {
             return Err(MalformedResponse);
         }
-        let answer = Answer {
-            status,
-            result,
-            invalidated,
-        };
+        let answer = Answer { status, result };
         // SAFETY: The pdu is initialised. Only the task that has claimed the state writes this.
         unsafe { Pdu::<T>::answer(rq).write(answer) };
         if !state.answered() {

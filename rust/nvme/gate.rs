@@ -42,6 +42,10 @@ pub(crate) struct QueueGate {
     live: Atomic<bool>,
     /// The connection is broken, as far as events tell.
     broken: Atomic<bool>,
+    /// Maximum number of requests under way; or 0 if there are no more tags than that.
+    places: Atomic<u32>,
+    /// Number of requests under way, if `places` is not 0.
+    taken: Atomic<u32>,
 }
 
 // SAFETY: The pointers are those of a controller, which any task may use. The rest is atomic.
@@ -64,6 +68,8 @@ impl QueueGate {
             users: Atomic::new(CLOSED),
             live: Atomic::new(false),
             broken: Atomic::new(false),
+            places: Atomic::new(0),
+            taken: Atomic::new(0),
         }
     }
 
@@ -116,9 +122,30 @@ impl QueueGate {
         self.users.load(Relaxed) & CLOSED != 0
     }
 
-    /// Opens the gate. The caller makes sure that it is closed, and that nobody else opens or closes it.
-    pub(crate) fn open(&self) {
+    /// Opens the gate for a connection that takes `places` requests, which may be fewer than there are
+    /// tags. The caller makes sure that it is closed, and that nobody else opens or closes it.
+    pub(crate) fn open(&self, places: u32) {
+        // SAFETY: The controller exists, as it opens the gate. `queue_depth` is written before the first
+        // request, which is later.
+        let tags = unsafe { (*self.tags).queue_depth };
+        self.places
+            .store(if places < tags { places } else { 0 }, Relaxed);
+        self.taken.store(0, Relaxed);
         self.users.fetch_sub(CLOSED, Full);
+    }
+
+    /// Counts a request as under way. Returns false if that is one too many. The caller must
+    /// [take that back](Self::put_place) when the request ends or is refused. Any context.
+    pub(crate) fn take_place(&self) -> bool {
+        let places = self.places.load(Relaxed);
+        places == 0 || self.taken.fetch_add(1, Relaxed) < places
+    }
+
+    /// Takes [`take_place`](Self::take_place) back. Any context.
+    pub(crate) fn put_place(&self) {
+        if self.places.load(Relaxed) != 0 {
+            self.taken.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Closes the gate. The caller makes sure that it is open, and that nobody else opens or closes it.

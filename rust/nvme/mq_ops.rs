@@ -208,6 +208,8 @@ impl<T: Transport> MqOps<T> {
         // Setup or teardown may wait for the request. The target can't reach its data once the queue
         // is stopped.
         queue.stop();
+        // The request has ended now, unless the block layer has kept it from that to test timeouts. Nobody
+        // sends it again meanwhile: the gate stays closed until teardown, which waits for this handler.
         // SAFETY: The block layer has a reference to the request, which may be complete.
         unsafe { b::nvme_helper_complete_timed_out(rq) };
         // Setup may have ended meanwhile. A live controller must not have a queue that is stopped.

@@ -31,7 +31,6 @@ pub(crate) struct Answer {
     /// Status and phase bit, as in the response.
     pub(crate) status: u16,
     pub(crate) result: u64,
-    pub(crate) invalidated: Option<u32>,
 }
 
 impl Answer {
@@ -39,7 +38,6 @@ impl Answer {
     pub(crate) const NONE: Self = Self {
         status: PATH_ERROR << 1,
         result: 0,
-        invalidated: None,
     };
 }
 

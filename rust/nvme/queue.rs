@@ -112,13 +112,18 @@ impl<T: Transport> HostQueue<T> {
         })
     }
 
-    /// Connects the queue, which is new or was [freed](Self::free). Sleeps.
+    /// Connects the queue, which is new or was [freed](Self::free), for at most `most` commands under
+    /// way. Sleeps.
     ///
     /// # Errors
     ///
     /// - `ENOTCONN`: the connection broke at once.
     /// - The errors of `connect`.
-    pub(crate) fn open(&self, connect: impl FnOnce(Events<T>) -> Result<T::Queue>) -> Result {
+    pub(crate) fn open(
+        &self,
+        most: u16,
+        connect: impl FnOnce(Events<T>) -> Result<T::Queue>,
+    ) -> Result {
         self.gate.clear_broken();
         let connection = connect(Events::new(&self.gate))?;
         let life = self.life.lock();
@@ -128,7 +133,7 @@ impl<T: Transport> HostQueue<T> {
         // SAFETY: The gate is closed and was left by all users when the queue was stopped. `life`
         // keeps others from changing that.
         let old = unsafe { (*self.connection.get()).replace(connection) };
-        self.gate.open();
+        self.gate.open(most.into());
         drop(life);
         drop(old);
         // An event before the gate was open found nobody to stop.
@@ -269,10 +274,16 @@ impl<T: Transport> Inside<'_, T> {
         }
         let gate = self.queue.gate();
         gate.count_again();
+        let has_place = gate.take_place();
         // SAFETY: The request was started and has not ended. Its count is the one just added.
         let request = unsafe { Request::new(raw, NonNull::from(gate)) };
         match self.connection() {
-            Some(connection) => T::queue_rq(connection, request, last),
+            Some(connection) if has_place => T::queue_rq(connection, request, last),
+            Some(connection) => {
+                // Requests that wait for more must not wait for this one.
+                T::commit_rqs(connection);
+                Err((Refusal::Busy, request))
+            }
             None => Err((Refusal::Broken, request)),
         }
     }

@@ -87,6 +87,13 @@ impl<T: TagParts> Request<T> {
         unsafe { Pdu::<T>::state(self.raw) }
     }
 
+    /// Makes the tag idle.
+    fn end(&self) {
+        self.state().end();
+        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
+        unsafe { self.gate.as_ref() }.put_place();
+    }
+
     fn answer(&self) -> Answer {
         // SAFETY: The pdu is initialised by the invariant. Nobody writes the answer of a request
         // that a `Request` has.
@@ -152,11 +159,6 @@ impl<T: TagParts> Request<T> {
     pub fn is_io(&self) -> bool {
         // SAFETY: The gate exists, since this value is counted in it.
         unsafe { self.gate.as_ref() }.qid() != 0
-    }
-
-    /// Returns the key that the target invalidated with its response. Any context.
-    pub fn invalidated(&self) -> Option<u32> {
-        self.answer().invalidated
     }
 
     /// Fills a list with the data of the request.
@@ -235,9 +237,9 @@ impl<T: TagParts> Request<T> {
     /// The target must not be able to reach the data any more.
     pub fn complete(self) {
         let this = ManuallyDrop::new(self);
-        let Answer { status, result, .. } = this.answer();
+        let Answer { status, result } = this.answer();
         this.leak_lent();
-        this.state().end();
+        this.end();
         // SAFETY: The request has not ended by the invariant, and this is the only value that has
         // it. The tag may be used again from here on.
         unsafe { b::nvme_helper_complete(this.raw.as_ptr(), status, result) };
@@ -248,13 +250,13 @@ impl<T: TagParts> Request<T> {
     /// Ends the transport's part of a request that nvme-core will cancel.
     pub(crate) fn abandoned(&mut self) {
         self.leak_lent();
-        self.state().end();
+        self.end();
     }
 
     /// Takes the request back from the transport, with its count.
     pub(crate) fn into_refused(self) -> NonNull<bindings::request> {
         let this = ManuallyDrop::new(self);
-        this.state().end();
+        this.end();
         // SAFETY: The count of this value ends here.
         unsafe { QueueGate::leave(this.gate) };
         this.raw

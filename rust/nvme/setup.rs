@@ -29,10 +29,7 @@ use crate::{
 use kernel::{
     bindings,
     prelude::*,
-    sync::atomic::{
-        Full,
-        Relaxed, //
-    }, //
+    sync::atomic::Relaxed, //
 };
 use nvme_bindings as b;
 
@@ -199,17 +196,15 @@ impl<T: Transport> Controller<T> {
         };
         if is_frozen {
             let works = self.works.get();
-            self.is_updating.xchg(true, Full);
-            // SAFETY: The works are initialised. After these calls no work looks for requests of the
-            // set, whose queues are frozen.
+            // SAFETY: The works are initialised. After the first three calls nobody looks for requests of
+            // the set, whose queues are frozen.
             unsafe {
+                b::nvme_helper_set_updating(works, true);
                 b::nvme_helper_cancel_watch(works);
                 b::nvme_helper_cancel_broken(works);
                 bindings::blk_mq_update_nr_hw_queues(set, count.try_into().unwrap_or(c_int::MAX));
-            }
-            self.is_updating.xchg(false, Full);
-            // SAFETY: The works are initialised. Setup cancels the watch.
-            unsafe {
+                b::nvme_helper_set_updating(works, false);
+                // Setup cancels the watch.
                 b::nvme_helper_queue_broken(works);
                 b::nvme_helper_queue_watch(works);
             }
@@ -246,7 +241,7 @@ impl<T: Transport> Controller<T> {
             cntlid,
             in_capsule: if qid == 0 { 0 } else { self.in_capsule() },
         };
-        queue.open(|events| {
+        queue.open(config.sqsize, |events| {
             let cancellation = self.cancellation();
             if cancellation.is_cancelled() {
                 return Err(EINTR);

@@ -6,16 +6,19 @@
 //!
 //! For the I/O queues, and after them for the admin queue:
 //!
-//! 1. Quiesce: the block layer starts no request, but for Connect.
-//! 2. [Stop](crate::queue::HostQueue::stop): the gate closes, the connection ends, and all capsules
-//!    come back. The transport ends the key of each request under way, and the request is cancelled.
+//! 1. [Stop](crate::queue::HostQueue::stop): the gate closes, so that no request is started. The
+//!    connection ends, and all capsules come back. The transport ends the key of each request under
+//!    way, and the request is cancelled.
+//! 2. Wait until the block layer has taken back the requests that the closing gate refused, and until
+//!    timeout handlers are done.
 //! 3. Cancel the requests that were started, but not given to the transport.
-//! 4. Unquiesce, except in a reset: nvme-core fails requests, or holds them until the next
-//!    connection.
-//! 5. Free the tag set, if the controller goes.
-//! 6. Free the connections.
+//! 4. Free the tag set, if the controller goes.
+//! 5. Free the connections.
 //!
 //! So the target can't reach the data of a request that has ended.
+//!
+//! Requests that come meanwhile fail, or wait for the next connection: nvme-core decides. Those of the
+//! admin queue wait in a reset.
 
 use crate::{
     controller::Controller,
@@ -30,26 +33,22 @@ use kernel::{
 use nvme_bindings as b;
 
 impl<T: Transport> Controller<T> {
-    /// Takes the I/O queues down. With `remove`, their tag set is freed. Unless `hold`, nvme-core may
-    /// fail requests that come. Sleeps.
-    fn teardown_io(&self, remove: bool, hold: bool) {
+    /// Takes the I/O queues down. With `remove`, their tag set is freed. Sleeps.
+    ///
+    /// This does not quiesce them: a scan may add a namespace at any time, which unquiescing would find
+    /// to be not quiesced, with a warning. The gates do the same.
+    fn teardown_io(&self, remove: bool) {
         let ctrl = self.raw();
-        let has_tags = self.has_io_tags.load(Relaxed);
-        if has_tags {
-            // SAFETY: The controller has an I/O tag set.
-            unsafe {
-                b::nvme_quiesce_io_queues(ctrl);
-                b::nvme_sync_io_queues(ctrl);
-            }
-        }
         self.io().iter().for_each(|queue| queue.stop());
-        if has_tags {
+        if self.has_io_tags.load(Relaxed) {
+            let (set, _) = self.tags_of(1);
             // SAFETY: The controller has an I/O tag set. No request of it has a key.
             unsafe {
+                bindings::blk_mq_wait_quiesce_done(set);
+                b::nvme_sync_io_queues(ctrl);
                 b::nvme_cancel_tagset(ctrl);
-                if !hold {
-                    b::nvme_unquiesce_io_queues(ctrl);
-                }
+                // Firmware activation may have quiesced them.
+                b::nvme_unquiesce_io_queues(ctrl);
                 if remove {
                     self.has_io_tags.store(false, Relaxed);
                     b::nvme_remove_io_tag_set(ctrl);
@@ -95,7 +94,7 @@ impl<T: Transport> Controller<T> {
 
     /// Takes all connections down, without a word to the target. Sleeps.
     pub(crate) fn disconnect(&self, remove: bool) {
-        self.teardown_io(remove, false);
+        self.teardown_io(remove);
         self.teardown_admin(remove, false);
         // SAFETY: The work is initialised. No queue is connected that could need it.
         unsafe { b::nvme_helper_cancel_broken(self.works.get()) };
@@ -104,7 +103,7 @@ impl<T: Transport> Controller<T> {
     /// Shuts the controller down, and takes all connections down. If it does not go, requests wait for
     /// the next connection. Sleeps.
     pub(crate) fn shut_down(&self, remove: bool) {
-        self.teardown_io(remove, !remove);
+        self.teardown_io(remove);
         if self.has_admin_tags.load(Relaxed) {
             // SAFETY: The controller has an admin queue. Without a connection the command fails.
             unsafe {
@@ -121,6 +120,12 @@ impl<T: Transport> Controller<T> {
     /// Sleeps.
     pub(crate) fn disconnect_and_retry(&self) {
         let ctrl = self.raw();
+        if self.state() != b::nvme_ctrl_state_NVME_CTRL_RESETTING {
+            // Deletion began before this work was queued. It takes the connections down, but may wait for
+            // requests first.
+            self.stop_all();
+            return;
+        }
         // SAFETY: The controller is initialised.
         unsafe {
             b::nvme_stop_keep_alive(ctrl);

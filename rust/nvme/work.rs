@@ -29,14 +29,24 @@ pub(crate) fn functions<T: Transport>() -> b::nvme_helper_work_functions {
     }
 }
 
-/// Returns the controller whose work item is `work`.
+/// Calls a function for the controller whose work item is `work`. What it allocates does not wait for
+/// I/O: memory may be short because requests wait for this work. Sleeps.
 ///
 /// # Safety
 ///
-/// `work` is at `offset` in a controller that exists while `'a` lasts.
-unsafe fn of<'a, T: Transport>(work: *mut work_struct, offset: usize) -> &'a Controller<T> {
-    // SAFETY: The caller promises that the result is a controller.
-    unsafe { Controller::of(work.byte_sub(offset).cast()) }
+/// `work` is at `offset` in a controller that exists during the call.
+unsafe fn run<T: Transport>(
+    work: *mut work_struct,
+    offset: usize,
+    function: impl FnOnce(&Controller<T>),
+) {
+    // SAFETY: The scope ends below, in the same task. The caller promises that the pointer is that of
+    // a controller.
+    unsafe {
+        let flags = b::nvme_helper_noio_save();
+        function(Controller::of(work.byte_sub(offset).cast()));
+        b::nvme_helper_noio_restore(flags);
+    }
 }
 
 /// The offset of a field in the works of a controller.
@@ -53,7 +63,13 @@ macro_rules! offset {
 /// The workqueue calls this with the work item of a controller.
 unsafe extern "C" fn reset<T: Transport>(work: *mut work_struct) {
     // SAFETY: The work item is that of a controller, which waits for it before it goes.
-    unsafe { of::<T>(work, offset_of!(b::nvme_ctrl, reset_work)) }.reset();
+    unsafe {
+        run::<T>(
+            work,
+            offset_of!(b::nvme_ctrl, reset_work),
+            Controller::reset,
+        )
+    };
 }
 
 /// Takes the connections of a controller down that lost one. Sleeps.
@@ -63,7 +79,7 @@ unsafe extern "C" fn reset<T: Transport>(work: *mut work_struct) {
 /// The workqueue calls this with the work item of a controller.
 unsafe extern "C" fn error<T: Transport>(work: *mut work_struct) {
     // SAFETY: The work item is that of a controller, which waits for it before it goes.
-    unsafe { of::<T>(work, offset!(T, error)) }.disconnect_and_retry();
+    unsafe { run::<T>(work, offset!(T, error), Controller::disconnect_and_retry) };
 }
 
 /// Connects a controller again. Sleeps.
@@ -73,7 +89,7 @@ unsafe extern "C" fn error<T: Transport>(work: *mut work_struct) {
 /// The workqueue calls this with the work item of a controller.
 unsafe extern "C" fn reconnect<T: Transport>(work: *mut work_struct) {
     // SAFETY: The work item is that of a controller, which waits for it before it goes.
-    unsafe { of::<T>(work, offset!(T, reconnect.work)) }.reconnect();
+    unsafe { run::<T>(work, offset!(T, reconnect.work), Controller::reconnect) };
 }
 
 /// Ends the requests of queues that lost their connection. Sleeps.
@@ -83,7 +99,7 @@ unsafe extern "C" fn reconnect<T: Transport>(work: *mut work_struct) {
 /// The workqueue calls this with the work item of a controller.
 unsafe extern "C" fn broken<T: Transport>(work: *mut work_struct) {
     // SAFETY: The work item is that of a controller, which waits for it before it goes.
-    unsafe { of::<T>(work, offset!(T, broken)) }.stop_broken();
+    unsafe { run::<T>(work, offset!(T, broken), Controller::stop_broken) };
 }
 
 /// Ends all requests of a controller that nobody wants to connect. Sleeps.
@@ -93,10 +109,5 @@ unsafe extern "C" fn broken<T: Transport>(work: *mut work_struct) {
 /// The workqueue calls this with the work item of a controller.
 unsafe extern "C" fn watch<T: Transport>(work: *mut work_struct) {
     // SAFETY: The work item is that of a controller, which waits for it before it goes.
-    let controller = unsafe { of::<T>(work, offset!(T, watch.work)) };
-    if controller.cancellation().is_cancelled() {
-        controller.queues.iter().for_each(|queue| queue.stop());
-    }
-    // SAFETY: The work is initialised. Setup cancels it, itself included.
-    unsafe { b::nvme_helper_queue_watch(controller.works()) };
+    unsafe { run::<T>(work, offset!(T, watch.work), Controller::watch) };
 }

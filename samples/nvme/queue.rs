@@ -328,11 +328,8 @@ impl Inner {
     /// Handles a response.
     fn response(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, done: &Transfer) {
         let bytes = capsule.memory().get(..done.len).unwrap_or_default();
-        let invalidated = done.invalidated.map(u32::try_from);
-        let response = match invalidated.transpose() {
-            Ok(invalidated) if done.kind == Kind::Recv && bytes.len() == RESPONSE => {
-                self.events.response(bytes, invalidated)
-            }
+        let response = match bytes.len() {
+            RESPONSE if done.kind == Kind::Recv => self.events.response(bytes),
             _ => Err(MalformedResponse),
         };
         if response.is_err() {
