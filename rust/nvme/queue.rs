@@ -19,6 +19,7 @@ use crate::{
     },
     request::Request,
     transport::{
+        QueueConfig,
         Refusal,
         Transport, //
     }, //
@@ -112,8 +113,7 @@ impl<T: Transport> HostQueue<T> {
         })
     }
 
-    /// Connects the queue, which is new or was [freed](Self::free), for at most `most` commands under
-    /// way. Sleeps.
+    /// Connects the queue, which is new or was [freed](Self::free). Sleeps.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl<T: Transport> HostQueue<T> {
     /// - The errors of `connect`.
     pub(crate) fn open(
         &self,
-        most: u16,
+        config: &QueueConfig,
         connect: impl FnOnce(Events<T>) -> Result<T::Queue>,
     ) -> Result {
         self.gate.clear_broken();
@@ -133,7 +133,7 @@ impl<T: Transport> HostQueue<T> {
         // SAFETY: The gate is closed and was left by all users when the queue was stopped. `life`
         // keeps others from changing that.
         let old = unsafe { (*self.connection.get()).replace(connection) };
-        self.gate.open(most.into());
+        self.gate.open(config.sqsize.into());
         drop(life);
         drop(old);
         // An event before the gate was open found nobody to stop.

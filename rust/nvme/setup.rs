@@ -241,7 +241,7 @@ impl<T: Transport> Controller<T> {
             cntlid,
             in_capsule: if qid == 0 { 0 } else { self.in_capsule() },
         };
-        queue.open(config.sqsize, |events| {
+        queue.open(&config, |events| {
             let cancellation = self.cancellation();
             if cancellation.is_cancelled() {
                 return Err(EINTR);
