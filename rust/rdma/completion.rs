@@ -65,6 +65,19 @@ impl Done {
         }
     }
 
+    /// Waits for it. Sleeps until then, or until the current task is killed.
+    ///
+    /// # Errors
+    ///
+    /// - `EINTR`: the task was killed.
+    pub(crate) fn wait_killable(&self) -> Result {
+        // SAFETY: `inner` is initialized by the type invariant.
+        match unsafe { bindings::wait_for_completion_killable(self.inner.get()) } {
+            0 => Ok(()),
+            _ => Err(EINTR),
+        }
+    }
+
     /// Waits for it, however long that takes. Sleeps, uninterruptibly.
     pub(crate) fn wait(&self) {
         // SAFETY: `inner` is initialized by the type invariant.

@@ -43,11 +43,12 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Resolves a peer's address, from the address `from` if it is given. Sleeps uninterruptibly,
-    /// at most `limit` milliseconds.
+    /// Resolves a peer's address, from the address `from` if it is given. Sleeps at most `limit`
+    /// milliseconds.
     ///
     /// # Errors
     ///
+    /// - `EINTR`: the current task was killed.
     /// - `ETIMEDOUT` after `limit` milliseconds.
     /// - Other errors of the connection manager, for instance `ENODEV` if no device leads to the
     ///   address.
@@ -62,7 +63,7 @@ impl Resolved {
         let id = Id::new(resolving)?;
         id.resolve(from, to, limit)?;
         // The connection manager answers at the end of the limit at the latest.
-        id.target().done.wait();
+        id.target().done.wait_killable()?;
         match id.target().status.load(Relaxed) {
             0 => {
                 let device = id.device().ok_or(ENODEV)?.into();
