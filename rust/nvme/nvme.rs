@@ -15,6 +15,8 @@ mod data;
 mod events;
 mod failure;
 mod gate;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
 mod list;
 mod mq_ops;
 mod options;

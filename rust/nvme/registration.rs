@@ -116,7 +116,7 @@ impl<T: Transport> Drop for Registration<T> {
 /// # Safety
 ///
 /// For nvme-core, with valid options, which it frees if this fails.
-unsafe extern "C" fn create_ctrl<T: Transport>(
+pub(crate) unsafe extern "C" fn create_ctrl<T: Transport>(
     device: *mut bindings::device,
     options: *mut b::nvmf_ctrl_options,
 ) -> *mut b::nvme_ctrl {

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests: nvme-core over a transport whose target is made up.
+//!
+//! The target answers commands within `queue_rq`, and records what the transport does as pairs of a letter and the number
+//! of a queue:
+//!
+//! | letter | step |
+//! |---|---|
+//! | C | a queue connects |
+//! | S | a queue is stopped, and its gate is closed |
+//! | O | a queue is stopped, and its gate is open |
+//! | B | a capsule comes back whose command was not answered |
+//! | K | the key of a cancelled request ends |
+//! | E | a request ends that was not answered |
+//! | F | a queue is freed |
+//! | G | the controller is freed |
+
+use crate::{
+    ctrl::Ctrl,
+    gate::QueueGate,
+    registration::create_ctrl,
+    *, //
+};
+use core::{
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+use kernel::{
+    bindings,
+    error::from_err_ptr,
+    new_mutex,
+    page::BorrowedPage,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full, //
+        },
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    workqueue, //
+};
+use nvme_bindings as b;
+
+const WRITE: u8 = 1;
+const READ: u8 = 2;
+const IDENTIFY: u8 = 6;
+const SET_FEATURES: u8 = 9;
+const FABRICS: u8 = 0x7f;
+/// The status "invalid field, do not retry".
+const INVALID: u16 = 0x4002;
+const CNTLID: u16 = 1;
+/// Number of bytes that are written and read.
+const BLOCK: usize = 512;
+
+/// The target.
+struct Target {
+    steps: KVec<u8>,
+    memory: [u8; BLOCK],
+    /// The register CC.
+    config: u32,
+    /// Number of I/O queues that it grants.
+    grants: u32,
+    /// Number of entries of an I/O queue less 1.
+    sqsize: u16,
+    /// The queue whose connection it refuses.
+    refuses: Option<u16>,
+    /// The command, of an I/O queue or not, that gets no answer.
+    silent: Option<(bool, u8)>,
+    /// Number of commands until the target answers again. The connection of the last one breaks.
+    unanswered: usize,
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: `Test::begin` initialises the lock before anything else uses it.
+    unsafe(uninit) static TARGET: Mutex<Target> = Target::new();
+}
+
+static IS_INITIALISED: Atomic<bool> = Atomic::new(false);
+
+impl Target {
+    const fn new() -> Self {
+        Self {
+            steps: KVec::new(),
+            memory: [0; BLOCK],
+            config: 0,
+            grants: 2,
+            sqsize: 7,
+            refuses: None,
+            silent: None,
+            unanswered: 1,
+        }
+    }
+
+    /// Executes a command. Returns its status and result, or `None` if there is no answer.
+    fn execute(&mut self, is_io: bool, request: &mut Request<MadeUp>) -> Option<(u16, u64)> {
+        let command = *request.command().as_bytes();
+        let opcode = command[0];
+        if self.unanswered != 0 && self.silent == Some((is_io, opcode)) {
+            self.unanswered -= 1;
+            return None;
+        }
+        let done = match (is_io, opcode) {
+            (_, FABRICS) => return Some((0, self.fabrics(&command))),
+            // The number of I/O queues less 1, twice.
+            (false, SET_FEATURES) => return Some((0, u64::from(self.grants - 1) * 0x10001)),
+            (false, IDENTIFY) if command[40] == 1 => put(request, &identity()),
+            (true, WRITE) => request.copy_out(&mut self.memory),
+            (true, READ) => put(request, &self.memory),
+            (false, READ) => Err(EINVAL),
+            _ => Ok(()),
+        };
+        Some((done.map_or(INVALID, |()| 0), 0))
+    }
+
+    /// Executes Connect, Property Get or Property Set. Returns the result.
+    fn fabrics(&mut self, command: &[u8; 64]) -> u64 {
+        let (is_enabled, is_shut) = (self.config & 1, self.config >> 14 & 3 != 0);
+        match (command[4], command[44]) {
+            (1, _) => CNTLID.into(),
+            (0, 0x14) => {
+                let value = command[48..].first_chunk().copied();
+                self.config = value.map_or(0, u32::from_le_bytes);
+                0
+            }
+            // CAP: the NVM command set, a timeout of 500 ms, and the size of queues.
+            (4, 0) => 1 << 37 | 1 << 24 | u64::from(self.sqsize),
+            // VS: 1.3.
+            (4, 8) => 0x10300,
+            (4, 0x14) => self.config.into(),
+            // CSTS: ready, or shut down.
+            (4, 0x1c) => u64::from(is_enabled) | u64::from(is_shut) << 3,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the data of Identify Controller.
+fn identity() -> [u8; 4096] {
+    let mut identity = [0; 4096];
+    let mut set = |at: usize, bytes: &[u8]| identity[at..][..bytes.len()].copy_from_slice(bytes);
+    set(78, &CNTLID.to_le_bytes());
+    // An I/O controller, which has keep-alive, and accepts 64 commands and keyed descriptors.
+    set(111, &[1]);
+    set(320, &[1]);
+    set(514, &[64]);
+    set(536, &[1 << 2]);
+    set(768, b"nqn.2014-08.org.example:made-up");
+    // The sizes of capsules in units of 16 bytes.
+    set(1792, &[4]);
+    set(1796, &[1]);
+    identity
+}
+
+/// Writes to the data of a request that reads.
+fn put(request: &mut Request<MadeUp>, mut bytes: &[u8]) -> Result {
+    let data = request.lend()?;
+    for piece in data.as_slice() {
+        let (offset, len) = (piece.bv_offset.try_into()?, piece.bv_len.try_into()?);
+        let (now, rest) = bytes.split_at_checked(len).ok_or(EINVAL)?;
+        let page = NonNull::new(piece.bv_page).ok_or(EINVAL)?;
+        // SAFETY: The data are lent, so the page stays, and nobody else uses it.
+        unsafe { BorrowedPage::from_raw(page).write_raw(now.as_ptr(), offset, len) }?;
+        bytes = rest;
+    }
+    Ok(())
+}
+
+/// Records a step.
+fn note(letter: u8, qid: u16) {
+    let pair = [letter, b'0' + qid as u8];
+    assert!(TARGET
+        .lock()
+        .steps
+        .extend_from_slice(&pair, GFP_KERNEL)
+        .is_ok());
+}
+
+/// Returns the steps since the last call.
+fn steps() -> KVec<u8> {
+    mem::replace(&mut TARGET.lock().steps, KVec::new())
+}
+
+/// The transport.
+struct MadeUp;
+
+struct Capsule;
+
+impl TagParts for MadeUp {
+    type Capsule = Capsule;
+    /// Whether the target has a key.
+    type Slot = bool;
+}
+
+struct Place;
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        note(b'G', 0);
+    }
+}
+
+struct Queue {
+    qid: u16,
+    events: Events<MadeUp>,
+    unanswered: Pin<KBox<Mutex<Option<Sending<MadeUp>>>>>,
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        note(b'F', self.qid);
+    }
+}
+
+impl Transport for MadeUp {
+    const NAME: &'static CStr = c"made-up";
+    const MAY_SLEEP: bool = true;
+    type Controller = Place;
+    type Queue = Queue;
+
+    fn controller(_: &Options<'_>) -> Result<Place> {
+        Ok(Place)
+    }
+
+    fn limits(_: &Place) -> Limits {
+        Limits {
+            max_segments: 16,
+            numa_node: None,
+        }
+    }
+
+    fn slot(_: &Place, _: u16) -> Result<(Capsule, bool)> {
+        Ok((Capsule, false))
+    }
+
+    fn connect(
+        _: &Place,
+        config: QueueConfig,
+        events: Events<Self>,
+        _: &Cancellation<'_>,
+    ) -> Result<Queue> {
+        let qid = config.qid;
+        assert_eq!(config.cntlid, if qid == 0 { 0 } else { CNTLID });
+        if TARGET.lock().refuses == Some(qid) {
+            return Err(ECONNREFUSED);
+        }
+        note(b'C', qid);
+        Ok(Queue {
+            qid,
+            events,
+            unanswered: KBox::pin_init(new_mutex!(None), GFP_KERNEL)?,
+        })
+    }
+
+    fn queue_rq(
+        queue: &Queue,
+        mut request: Request<Self>,
+        _last: bool,
+    ) -> Result<(), (Refusal, Request<Self>)> {
+        let Some(capsule) = request.take_capsule() else {
+            return Err((Refusal::Failed(EIO), request));
+        };
+        *request.slot() = request.has_data();
+        let [_, _, id0, id1, ..] = *request.command().as_bytes();
+        let mut target = TARGET.lock();
+        let answer = target.execute(queue.qid != 0, &mut request);
+        let sending = request.into_sending();
+        let Some((status, result)) = answer else {
+            *queue.unanswered.lock() = Some(sending);
+            if target.unanswered == 0 {
+                queue.events.broken(EPIPE);
+            }
+            return Ok(());
+        };
+        drop(target);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&result.to_le_bytes());
+        bytes[12..14].copy_from_slice(&[id0, id1]);
+        bytes[14..].copy_from_slice(&(status << 1).to_le_bytes());
+        let respond = || queue.events.response(&bytes).ok().flatten();
+        // In one order or the other.
+        let request = match id0 & 1 {
+            0 => respond().or(sending.sent(capsule)),
+            _ => sending.sent(capsule).or_else(respond),
+        };
+        if let Some(request) = request {
+            Self::finish(queue, request);
+        }
+        Ok(())
+    }
+
+    fn commit_rqs(_: &Queue) {}
+
+    fn async_event(_: &Queue, _: &[u8; 64]) -> Result {
+        Ok(())
+    }
+
+    fn finish(_: &Queue, mut request: Request<Self>) {
+        *request.slot() = false;
+        request.complete();
+    }
+
+    fn abandon(queue: &Queue, request: &mut Request<Self>) {
+        if mem::take(request.slot()) {
+            note(b'K', queue.qid);
+        }
+    }
+
+    fn stop(queue: &Queue) {
+        // If the gate is closed, nobody looks at a response to nothing.
+        let is_closed = matches!(queue.events.response(&[0; 16]), Ok(None));
+        note(if is_closed { b'S' } else { b'O' }, queue.qid);
+        if let Some(sending) = queue.unanswered.lock().take() {
+            note(b'B', queue.qid);
+            assert!(sending.sent(Capsule).is_none());
+        }
+    }
+}
+
+/// A test. Each has a new target.
+struct Test;
+
+impl Test {
+    fn begin() -> Self {
+        if !IS_INITIALISED.xchg(true, Full) {
+            // SAFETY: Only the first caller comes here, and nothing has used the lock yet.
+            unsafe { TARGET.init() };
+        }
+        Self
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        *TARGET.lock() = Target::new();
+    }
+}
+
+fn wait(is_over: impl Fn() -> bool) {
+    while !is_over() {
+        fsleep(Delta::from_millis(1));
+    }
+}
+
+/// nvme-core's controller.
+#[derive(Clone, Copy)]
+struct Core(*mut b::nvme_ctrl);
+
+// SAFETY: Any task may use a controller. The tests wait for those that do.
+unsafe impl Send for Core {}
+
+impl Core {
+    /// Sends a command to an I/O queue. Sleeps until it has ended. Returns its status.
+    fn io(self, qid: u16, opcode: u8, data: &mut [u8]) -> Result<c_int> {
+        let mut command = [u64::from(opcode), 0, 0, 0, 0, 0, 0, 0];
+        let (command, result) = ((&raw mut command).cast(), ptr::null_mut());
+        let (buffer, len) = (data.as_mut_ptr().cast(), data.len().try_into()?);
+        let (qid, flags) = (qid.into(), b::NVME_SUBMIT_NOWAIT);
+        // SAFETY: The controller has I/O queues. A command has 64 bytes. `buffer` has `len` bytes.
+        Ok(unsafe {
+            let queue = (*self.0).connect_q;
+            b::__nvme_submit_sync_cmd(queue, command, result, buffer, len, qid, flags)
+        })
+    }
+
+    /// Writes to an I/O queue, and reads from the last one.
+    fn transfer(self, byte: u8, last: u16) -> Result {
+        let mut data = KVec::from_elem(byte, BLOCK, GFP_KERNEL)?;
+        assert_eq!(self.io(1, WRITE, &mut data)?, 0);
+        data.fill(!byte);
+        assert_eq!(self.io(last, READ, &mut data)?, 0);
+        assert!(data.iter().all(|&read| read == byte));
+        Ok(())
+    }
+
+    /// Sends a command that gets no answer.
+    fn read_in_vain(self, qid: u16) {
+        let data = KVec::from_elem(0, BLOCK, GFP_KERNEL).map_err(Error::from);
+        let read = data.and_then(|mut data| self.io(qid, READ, &mut data));
+        assert!(read.is_ok_and(|status| status != 0));
+        note(b'E', qid);
+    }
+
+    fn wait_live(self) {
+        // SAFETY: The controller exists.
+        wait(|| unsafe { b::nvme_helper_state(self.0) } == b::nvme_ctrl_state_NVME_CTRL_LIVE);
+    }
+}
+
+/// A connected controller. Dropping it deletes the controller.
+struct Connected {
+    core: Core,
+    _host: KBox<b::nvmf_host>,
+}
+
+impl Connected {
+    /// Connects a controller with one queue for writing and one for reading.
+    fn new() -> Result<Self> {
+        let mut host = KBox::new(b::nvmf_host::default(), GFP_KERNEL)?;
+        // One reference is the options'.
+        host.ref_.refcount.refs.counter = 2;
+        let copy = |text: &CStr| {
+            // SAFETY: The argument is a string.
+            unsafe { bindings::kstrdup(text.as_char_ptr(), bindings::GFP_KERNEL) }
+        };
+        let options = b::nvmf_ctrl_options {
+            traddr: copy(c"made up"),
+            subsysnqn: copy(c"nqn.2014-08.org.example:made-up"),
+            host: &mut *host,
+            max_reconnects: -1,
+            fast_io_fail_tmo: -1,
+            queue_size: 8,
+            nr_io_queues: 1,
+            nr_write_queues: 1,
+            ..Default::default()
+        };
+        let options = KBox::into_raw(KBox::new(options, GFP_KERNEL)?);
+        // SAFETY: The options are valid, and belong to the controller if there is one.
+        let created = from_err_ptr(unsafe { create_ctrl::<MadeUp>(ptr::null_mut(), options) });
+        let core = Core(created.inspect_err(|_| {
+            // SAFETY: The options were allocated by `kmalloc()`, and nobody has them.
+            unsafe { b::nvmf_free_options(options) };
+        })?);
+        Ok(Self { core, _host: host })
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        // SAFETY: This value has a reference, which it gives up.
+        unsafe {
+            b::nvme_delete_ctrl(self.core.0);
+            b::nvme_helper_flush_deletions();
+            assert!(!TARGET.lock().steps.ends_with(b"G0"));
+            b::nvme_helper_put_ctrl(self.core.0);
+            b::nvme_helper_wait_uncounted();
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(nvme_transport)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connects_transfers_and_goes() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        connected.core.transfer(0x5a, 2)?;
+        assert_eq!(steps()[..], *b"C0C1C2");
+        drop(connected);
+        assert_eq!(steps()[..], *b"S1S2F1F2S0F0G0");
+        Ok(())
+    }
+
+    #[test]
+    fn keys_end_before_requests() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        let core = connected.core;
+        steps();
+        TARGET.lock().silent = Some((true, READ));
+        TARGET.lock().unanswered = 2;
+        workqueue::system().try_spawn(GFP_KERNEL, move || core.read_in_vain(2))?;
+        wait(|| TARGET.lock().unanswered == 1);
+        core.read_in_vain(1);
+        let at = |step: &[u8]| TARGET.lock().steps.windows(2).position(|seen| seen == step);
+        wait(|| at(b"E2").is_some());
+        assert!(at(b"K1") < at(b"E1") && at(b"K2") < at(b"E2"));
+        core.wait_live();
+        let mut seen = KVec::new();
+        for step in steps().chunks(2).filter(|step| step[0] != b'E') {
+            seen.extend_from_slice(step, GFP_KERNEL)?;
+        }
+        assert_eq!(seen[..], *b"S1B1K1S2B2K2F1F2S0F0C0C1C2");
+        TARGET.lock().silent = None;
+        core.transfer(0x22, 2)
+    }
+
+    #[test]
+    fn failed_setup_is_undone() -> Result {
+        for (refused, seen) in [b"G0" as &[u8], b"C0S0F0G0", b"C0C1S1F1S0F0G0"]
+            .iter()
+            .enumerate()
+        {
+            let _test = Test::begin();
+            TARGET.lock().refuses = Some(refused.try_into()?);
+            assert_eq!(Connected::new().err(), Some(ECONNREFUSED));
+            assert_eq!(steps()[..], **seen);
+        }
+        // The connection breaks while a command of setup waits for its answer.
+        for (is_io, opcode, seen) in [
+            (false, IDENTIFY, b"C0S0B0K0F0G0" as &[u8]),
+            (false, SET_FEATURES, b"C0S0B0F0G0"),
+            (true, FABRICS, b"C0C1S1B1K1F1S0F0G0"),
+        ] {
+            let _test = Test::begin();
+            TARGET.lock().silent = Some((is_io, opcode));
+            assert!(Connected::new().is_err());
+            assert_eq!(steps()[..], *seen);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn queues_change_at_reset() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        let core = connected.core;
+        for (grants, sqsize) in [(1, 7), (2, 7), (2, 1), (1, 1)] {
+            TARGET.lock().grants = grants;
+            TARGET.lock().sqsize = sqsize;
+            // SAFETY: The controller exists.
+            assert_eq!(unsafe { b::nvme_reset_ctrl(core.0) }, 0);
+            core.wait_live();
+            // SAFETY: The controller exists.
+            assert_eq!(unsafe { (*core.0).queue_count }, grants + 1);
+            core.transfer(0x33, grants.try_into()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn fewer_places_than_tags() {
+        let mut set = bindings::blk_mq_tag_set::default();
+        set.queue_depth = 7;
+        // SAFETY: The gate only reads the depth of the set.
+        let gate = unsafe {
+            let ctrl = Ctrl::new(ptr::null_mut(), ptr::null_mut());
+            QueueGate::new(ctrl, 1, &mut set)
+        };
+        for (places, allowed) in [(7, 7), (2, 2)] {
+            gate.open(places);
+            assert_eq!((0..7).filter(|_| gate.take_place()).count(), allowed);
+            (0..7).for_each(|_| gate.put_place());
+            assert!(gate.take_place());
+            gate.put_place();
+            gate.close();
+        }
+    }
+}
