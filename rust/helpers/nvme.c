@@ -2,7 +2,6 @@
 /* Helpers of the `nvme` crate; see the header for what belongs here. */
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
-#include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/mm.h>
 #include <linux/nvme.h>
@@ -11,7 +10,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
-#include <net/net_namespace.h>
 
 #include <nvme.h>
 #include <fabrics.h>
@@ -26,12 +24,6 @@ MODULE_PARM_DESC(name, "Name of the transport, as in nvme connect -t (default kf
 const char *nvme_helper_transport_name(void)
 {
 	return name;
-}
-
-/* Converts the text of an address, which may name an interface. @port may be NULL. May sleep. */
-int nvme_helper_address(const char *text, const char *port, struct sockaddr_storage *to)
-{
-	return inet_pton_with_scope(&init_net, AF_UNSPEC, text, port, to);
 }
 
 /* Each work item has a lock class of its own, since each has a line here. */

@@ -16,7 +16,6 @@ struct blk_mq_tag_set;
 struct nvme_ctrl;
 struct nvmf_ctrl_options;
 struct request;
-struct sockaddr_storage;
 struct task_struct;
 
 /* The work items of a controller besides those of struct nvme_ctrl. */
@@ -43,7 +42,6 @@ struct nvme_helper_work_functions {
 };
 
 const char *nvme_helper_transport_name(void);
-int nvme_helper_address(const char *text, const char *port, struct sockaddr_storage *to);
 
 void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
 			    const struct nvme_helper_work_functions *functions);

@@ -120,7 +120,10 @@ pub use crate::{
         access::Access,
         rawkey::RemotePiece, //
     },
-    support::errno::Errno, //
+    support::{
+        errno::Errno,
+        sockaddr::parse_address, //
+    }, //
 };
 pub use batch::Later;
 pub use cntr::Counter;

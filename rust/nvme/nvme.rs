@@ -6,7 +6,6 @@
 //! crate has everything unsafe in dealing with it. A [`Transport`] connects queues, sends commands
 //! and registers memory.
 
-pub mod address;
 mod command;
 mod controller;
 mod ctrl;

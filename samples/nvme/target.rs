@@ -18,6 +18,7 @@ use kernel::{
 };
 use kfabric::{
     consumer::{
+        parse_address,
         Domain,
         Errno,
         Fabric,
@@ -29,7 +30,6 @@ use kfabric::{
     workqueue::OwnedQueue, //
 };
 use nvme::{
-    address,
     Limits,
     Options, //
 };
@@ -155,9 +155,14 @@ impl Path {
 
 /// Returns the address with this text.
 fn parse(option: &str, text: &CStr, port: Option<&CStr>) -> Result<SocketAddr> {
-    address::parse(text, port).inspect_err(|_| match port {
-        Some(port) => pr_err!("{option}={text:?}, port {port:?}: not an IP address and a port\n"),
-        None => pr_err!("{option}={text:?}: not an IP address\n"),
+    parse_address(text, port).map_err(|errno| {
+        match port {
+            Some(port) => {
+                pr_err!("{option}={text:?}, port {port:?}: not an IP address and a port\n")
+            }
+            None => pr_err!("{option}={text:?}: not an IP address\n"),
+        }
+        errno.into()
     })
 }
 

@@ -56,7 +56,6 @@ use kernel::{
     types::Opaque, //
 };
 use kfi_bindings::{
-    __kernel_sockaddr_storage as sockaddr_storage,
     kfi_provider,
     KFI_PROV_ATTR_ONLY,
     KFI_SOURCE, //
@@ -296,28 +295,6 @@ impl<P: Provider> Drop for Registration<P> {
     }
 }
 
-/// Reads a node and a service: an address in digits, and a port.
-///
-/// # Errors
-///
-/// - `ENODATA`: they are no address or no port. Names are for user space to resolve.
-///
-/// # Safety
-///
-/// Each is null or a string.
-unsafe fn parse(node: *const c_char, service: *const c_char) -> Result<SocketAddr, Refusal> {
-    let mut raw: sockaddr_storage = pin_init::zeroed();
-    // SAFETY: `node` and `service` are null or strings, as the caller promises. `raw` has space for
-    // any address.
-    let ret = unsafe { kfi_bindings::kfi_helper_parse_address(node, service, &mut raw) };
-    let unknown = Refusal::new(Errno::ENODATA, c"no address in digits, or no port");
-    match ret {
-        // SAFETY: The helper has written an address to `raw`.
-        0 => unsafe { sockaddr::read((&raw const raw).cast(), None) },
-        _ => Err(unknown),
-    }
-}
-
 /// Returns the addresses that a call of `kfi_getinfo()` asks for: node and service, else the hints.
 ///
 /// # Errors
@@ -345,8 +322,9 @@ pub(super) unsafe fn ends(
         }
     }
     if !node.is_null() || !service.is_null() {
+        let unknown = Refusal::new(Errno::ENODATA, c"no address in digits, or no port");
         // SAFETY: `node` and `service` are null or strings, as the caller promises.
-        let named = Some(unsafe { parse(node, service) }?);
+        let named = Some(unsafe { sockaddr::parse(node, service) }.ok_or(unknown)?);
         match flags & KFI_SOURCE {
             0 => ends.peer = named,
             _ => ends.source = named,

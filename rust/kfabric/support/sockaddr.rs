@@ -129,6 +129,35 @@ pub(crate) unsafe fn read(
     }
 }
 
+/// Parses an address in digits and a port. A null `node` is any IPv4 address, and a null `service`
+/// is port 0. Returns `None` if either is malformed. May sleep.
+///
+/// # Safety
+///
+/// `node` and `service` are null or strings.
+pub(crate) unsafe fn parse(node: *const c_char, service: *const c_char) -> Option<SocketAddr> {
+    let mut raw: kfi_bindings::__kernel_sockaddr_storage = pin_init::zeroed();
+    // SAFETY: `node` and `service` are null or strings by the function's contract. `raw` has space
+    // for any address.
+    match unsafe { kfi_bindings::kfi_helper_parse_address(node, service, &mut raw) } {
+        // SAFETY: The helper has written a whole address to `raw`.
+        0 => unsafe { read((&raw const raw).cast(), None) }.ok(),
+        _ => None,
+    }
+}
+
+/// Parses an address in digits, for example `192.0.2.1` or `fe80::1%eth0`, and a port. Without
+/// `port`, the port is 0. May sleep.
+///
+/// # Errors
+///
+/// - `EINVAL`: `text` or `port` is malformed, or the address names an unknown interface.
+pub fn parse_address(text: &CStr, port: Option<&CStr>) -> Result<SocketAddr, Errno> {
+    let port = port.map_or(ptr::null(), CStr::as_char_ptr);
+    // SAFETY: `text` is a string, and `port` is null or a string.
+    unsafe { parse(text.as_char_ptr(), port) }.ok_or(Errno::EINVAL)
+}
+
 /// Reads an address from C; `None` for NULL.
 ///
 /// # Errors
@@ -230,6 +259,31 @@ mod tests {
             );
             // SAFETY: `write` has just put an address into `bytes`.
             assert_eq!(unsafe { read(bytes.as_ptr().cast(), None) }, Ok(address));
+        }
+    }
+
+    #[test]
+    fn text_has_address_and_port() {
+        let [v4, _] = both();
+        assert_eq!(parse_address(c"192.0.2.7", Some(c"4420")), Ok(v4));
+        let v6 = SocketAddrV6::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9), 7, 0, 0);
+        assert_eq!(parse_address(c"2001:db8::9", Some(c"7")), Ok(v6.into()));
+        // The loopback interface is always the first one.
+        let local = SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x77), 0, 0, 1);
+        assert_eq!(parse_address(c"fe80::77%lo", None), Ok(local.into()));
+        let texts = [
+            c"",
+            c"host",
+            c"192.0.2",
+            c"192.0.2.7.1",
+            c"2001:db8::g",
+            c"fe80::77%nowhere",
+        ];
+        for text in texts {
+            assert_eq!(parse_address(text, Some(c"4420")), Err(Errno::EINVAL));
+        }
+        for port in [c"", c"x", c"65536", c"-1"] {
+            assert_eq!(parse_address(c"192.0.2.7", Some(port)), Err(Errno::EINVAL));
         }
     }
 
