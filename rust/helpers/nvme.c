@@ -28,29 +28,14 @@ const char *nvme_helper_transport_name(void)
 
 /* Each work item has a lock class of its own, since each has a line here. */
 void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
-			    const struct nvme_helper_work_functions *functions)
+			    work_func_t reset, work_func_t error, work_func_t reconnect,
+			    work_func_t broken, work_func_t watch)
 {
-	INIT_WORK(&ctrl->reset_work, functions->reset);
-	INIT_WORK(&works->error, functions->error);
-	INIT_DELAYED_WORK(&works->reconnect, functions->reconnect);
-	INIT_WORK(&works->broken, functions->broken);
-	INIT_DELAYED_WORK(&works->watch, functions->watch);
-}
-
-void nvme_helper_queue_error(struct nvme_helper_works *works)
-{
-	queue_work(nvme_reset_wq, &works->error);
-}
-
-/* On a workqueue that runs several items: reconnecting may wait for the requests that this work ends. */
-void nvme_helper_queue_broken(struct nvme_helper_works *works)
-{
-	queue_work(nvme_wq, &works->broken);
-}
-
-void nvme_helper_queue_reconnect(struct nvme_helper_works *works, unsigned int seconds)
-{
-	queue_delayed_work(nvme_wq, &works->reconnect, seconds * HZ);
+	INIT_WORK(&ctrl->reset_work, reset);
+	INIT_DELAYED_WORK(&works->error, error);
+	INIT_DELAYED_WORK(&works->reconnect, reconnect);
+	INIT_DELAYED_WORK(&works->broken, broken);
+	INIT_DELAYED_WORK(&works->watch, watch);
 }
 
 /* The current task must unset this before it goes. */
@@ -76,43 +61,6 @@ unsigned int nvme_helper_noio_save(void)
 void nvme_helper_noio_restore(unsigned int flags)
 {
 	memalloc_noio_restore(flags);
-}
-
-void nvme_helper_queue_watch(struct nvme_helper_works *works)
-{
-	queue_delayed_work(nvme_wq, &works->watch, HZ / 10);
-}
-
-/* Waits for error recovery and cancels reconnecting. Sleeps. */
-void nvme_helper_cancel_works(struct nvme_helper_works *works)
-{
-	flush_work(&works->error);
-	cancel_delayed_work_sync(&works->reconnect);
-}
-
-void nvme_helper_cancel_broken(struct nvme_helper_works *works)
-{
-	cancel_work_sync(&works->broken);
-}
-
-void nvme_helper_cancel_watch(struct nvme_helper_works *works)
-{
-	cancel_delayed_work_sync(&works->watch);
-}
-
-void nvme_helper_flush_async_event(struct nvme_ctrl *ctrl)
-{
-	flush_work(&ctrl->async_event_work);
-}
-
-void nvme_helper_cancel_async_event(struct nvme_ctrl *ctrl)
-{
-	cancel_work_sync(&ctrl->async_event_work);
-}
-
-void nvme_helper_flush_deletions(void)
-{
-	flush_workqueue(nvme_delete_wq);
 }
 
 /* The controllers that exist. The module stays until there is none. */
@@ -142,21 +90,6 @@ void nvme_helper_wait_left(unsigned long *users)
 	wait_var_event(users, !(READ_ONCE(*users) & ~1UL));
 	/* Pairs with the release of the user that leaves. */
 	smp_mb();
-}
-
-void nvme_helper_wake_left(unsigned long *users)
-{
-	wake_up_var(users);
-}
-
-u32 nvme_helper_state(struct nvme_ctrl *ctrl)
-{
-	return nvme_ctrl_state(ctrl);
-}
-
-void nvme_helper_put_ctrl(struct nvme_ctrl *ctrl)
-{
-	nvme_put_ctrl(ctrl);
 }
 
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl)

@@ -18,12 +18,12 @@ struct nvmf_ctrl_options;
 struct request;
 struct task_struct;
 
-/* The work items of a controller besides those of struct nvme_ctrl. */
+/* The work items of a controller besides reset_work of struct nvme_ctrl. */
 struct nvme_helper_works {
-	struct work_struct error;
+	struct delayed_work error;
 	struct delayed_work reconnect;
 	/* Stops queues whose connection breaks while the controller connects. */
-	struct work_struct broken;
+	struct delayed_work broken;
 	/* Watches the task that creates the controller. */
 	struct delayed_work watch;
 	/* The task that creates the controller; or NULL. */
@@ -32,42 +32,21 @@ struct nvme_helper_works {
 	bool updating;
 };
 
-/* The functions of the work items. */
-struct nvme_helper_work_functions {
-	void (*reset)(struct work_struct *work);
-	void (*error)(struct work_struct *work);
-	void (*reconnect)(struct work_struct *work);
-	void (*broken)(struct work_struct *work);
-	void (*watch)(struct work_struct *work);
-};
-
 const char *nvme_helper_transport_name(void);
 
 void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
-			    const struct nvme_helper_work_functions *functions);
-void nvme_helper_queue_error(struct nvme_helper_works *works);
-void nvme_helper_queue_broken(struct nvme_helper_works *works);
-void nvme_helper_queue_reconnect(struct nvme_helper_works *works, unsigned int seconds);
+			    work_func_t reset, work_func_t error, work_func_t reconnect,
+			    work_func_t broken, work_func_t watch);
 void nvme_helper_set_creator(struct nvme_helper_works *works, bool creating);
 bool nvme_helper_is_killed(struct nvme_helper_works *works);
 unsigned int nvme_helper_noio_save(void);
 void nvme_helper_noio_restore(unsigned int flags);
-void nvme_helper_queue_watch(struct nvme_helper_works *works);
-void nvme_helper_cancel_works(struct nvme_helper_works *works);
-void nvme_helper_cancel_broken(struct nvme_helper_works *works);
-void nvme_helper_cancel_watch(struct nvme_helper_works *works);
-void nvme_helper_flush_async_event(struct nvme_ctrl *ctrl);
-void nvme_helper_cancel_async_event(struct nvme_ctrl *ctrl);
-void nvme_helper_flush_deletions(void);
 
 void nvme_helper_count(void);
 void nvme_helper_uncount(void);
 void nvme_helper_wait_uncounted(void);
 void nvme_helper_wait_left(unsigned long *users);
-void nvme_helper_wake_left(unsigned long *users);
 
-u32 nvme_helper_state(struct nvme_ctrl *ctrl);
-void nvme_helper_put_ctrl(struct nvme_ctrl *ctrl);
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);
 void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl);
 u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts);

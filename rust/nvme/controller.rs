@@ -3,7 +3,10 @@
 //! A controller: its memory, its queues and its state.
 
 use crate::{
-    ctrl::Ctrl,
+    ctrl::{
+        Ctrl,
+        Work, //
+    },
     queue::HostQueue,
     transport::Transport, //
 };
@@ -69,7 +72,6 @@ impl<T: Transport> Controller<T> {
     pub(crate) unsafe fn new(
         options: *mut b::nvmf_ctrl_options,
         target: T::Controller,
-        functions: &b::nvme_helper_work_functions,
     ) -> Result<NonNull<Self>> {
         // SAFETY: The caller promises that the options are valid.
         let given = unsafe { &*options };
@@ -105,7 +107,6 @@ impl<T: Transport> Controller<T> {
                 .unwrap_or(u16::MAX)
                 .saturating_sub(1);
             (*ctrl).kato = given.kato;
-            b::nvme_helper_init_works(ctrl, (*raw).works.get(), functions);
             b::nvme_helper_count();
         }
         made.inspect_err(|_| {
@@ -170,14 +171,13 @@ impl<T: Transport> Controller<T> {
         if self.cancellation().is_cancelled() {
             self.stop_all();
         }
-        // SAFETY: The work is initialised. Setup cancels it, itself included.
-        unsafe { b::nvme_helper_queue_watch(self.works()) };
+        self.queue(Work::Watch);
     }
 
     /// Stops the queues whose connections broke, so that their requests end.
     pub(crate) fn stop_broken(&self) {
         // SAFETY: The works are initialised by the invariant.
-        if unsafe { (&raw const (*self.works()).updating).read_volatile() } {
+        if unsafe { (&raw const (*self.works.get()).updating).read_volatile() } {
             return;
         }
         for queue in self.queues.iter().filter(|queue| queue.gate().is_broken()) {

@@ -4,11 +4,28 @@
 
 use core::marker::PhantomData;
 use kernel::{
+    bindings::{
+        self,
+        delayed_work, //
+    },
     device::Device,
     fmt,
-    prelude::*, //
+    prelude::*,
+    time::msecs_to_jiffies, //
 };
 use nvme_bindings as b;
+
+/// No particular CPU, for a work item (`WORK_CPU_UNBOUND`).
+const ANY_CPU: c_int = bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int;
+
+/// A work item that this crate queues. The functions are in [`work`](crate::work).
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    Error,
+    Reconnect { seconds: u32 },
+    Broken,
+    Watch,
+}
 
 /// A controller as nvme-core has it, with its work items.
 ///
@@ -50,9 +67,10 @@ impl Ctrl {
     }
 
     /// Returns the state (`enum nvme_ctrl_state`). Any context.
-    pub(crate) fn state(&self) -> u32 {
-        // SAFETY: The controller is initialised by the invariant.
-        unsafe { b::nvme_helper_state(self.raw) }
+    pub(crate) fn state(&self) -> b::nvme_ctrl_state {
+        // SAFETY: The controller is initialised by the invariant. The read is volatile, since other
+        // tasks write the field (`nvme_ctrl_state()`).
+        unsafe { (&raw const (*self.raw).state).read_volatile() }
     }
 
     /// Checks whether the controller is live. Any context.
@@ -71,8 +89,7 @@ impl Ctrl {
         let is_first = self.change_state(b::nvme_ctrl_state_NVME_CTRL_RESETTING);
         if is_first {
             // First, since deletion only waits for work that is queued, and the log may be slow.
-            // SAFETY: The work is initialised by the invariant.
-            unsafe { b::nvme_helper_queue_error(self.works) };
+            self.queue(Work::Error);
             dev_warn!(self.device(), "{}, starting error recovery\n", why);
         }
         is_first
@@ -82,9 +99,60 @@ impl Ctrl {
     /// the requests of the queue. Any context.
     pub(crate) fn queue_broken(&self, qid: u16, error: Error) {
         if !self.recover(fmt!("queue {qid}: connection lost ({error:?})")) {
-            // SAFETY: The work is initialised by the invariant.
-            unsafe { b::nvme_helper_queue_broken(self.works) };
+            self.queue(Work::Broken);
         }
+    }
+
+    /// Names the creator of the controller: the current task, or nobody. The task must unset this
+    /// before it exits.
+    pub(crate) fn set_creator(&self, is_creating: bool) {
+        // SAFETY: The works exist by the invariant.
+        unsafe { b::nvme_helper_set_creator(self.works, is_creating) };
+    }
+
+    fn work(&self, item: Work) -> *mut delayed_work {
+        // SAFETY: The works exist by the invariant. Only addresses are taken.
+        unsafe {
+            match item {
+                Work::Error => &raw mut (*self.works).error,
+                Work::Reconnect { .. } => &raw mut (*self.works).reconnect,
+                Work::Broken => &raw mut (*self.works).broken,
+                Work::Watch => &raw mut (*self.works).watch,
+            }
+        }
+    }
+
+    /// Queues a work item, unless it is queued. Any context.
+    pub(crate) fn queue(&self, item: Work) {
+        let milliseconds = match item {
+            Work::Error | Work::Broken => 0,
+            Work::Reconnect { seconds } => seconds.saturating_mul(1000),
+            Work::Watch => 100,
+        };
+        let delay = msecs_to_jiffies(milliseconds);
+        // SAFETY: The item is initialised by the invariant. nvme-core makes its queues before it
+        // registers a transport.
+        unsafe {
+            // Reconnecting waits for requests that `Broken` ends, so their queue runs several items.
+            let queue = match item {
+                Work::Error => b::nvme_reset_wq,
+                _ => b::nvme_wq,
+            };
+            bindings::queue_delayed_work_on(ANY_CPU, queue, self.work(item), delay);
+        }
+    }
+
+    /// Cancels a work item, and waits for it if it runs. Sleeps.
+    pub(crate) fn cancel(&self, item: Work) {
+        // SAFETY: The item is initialised by the invariant.
+        unsafe { bindings::cancel_delayed_work_sync(self.work(item)) };
+    }
+
+    /// Waits for recovery, and cancels the next attempt to connect. Sleeps.
+    pub(crate) fn end_recovery(&self) {
+        // SAFETY: The item is initialised by the invariant.
+        unsafe { bindings::flush_delayed_work(self.work(Work::Error)) };
+        self.cancel(Work::Reconnect { seconds: 0 });
     }
 
     /// Returns whether nobody wants the controller to connect.

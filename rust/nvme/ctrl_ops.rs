@@ -99,8 +99,7 @@ impl<T: Transport> CtrlOps<T> {
         controller.shut_down(true);
         // Recovery that began just before the deletion may have been queued after `stop_ctrl`, but not
         // after a queue was stopped. It does nothing.
-        // SAFETY: The works are initialised.
-        unsafe { b::nvme_helper_cancel_works(controller.works.get()) };
+        controller.end_recovery();
     }
 
     /// Waits for recovery to end, and keeps the controller from connecting again. Sleeps.
@@ -109,8 +108,8 @@ impl<T: Transport> CtrlOps<T> {
     ///
     /// nvme-core calls this with a controller.
     unsafe extern "C" fn stop_ctrl(ctrl: *mut b::nvme_ctrl) {
-        // SAFETY: nvme-core has a reference to the controller, whose works are initialised.
-        unsafe { b::nvme_helper_cancel_works(Controller::<T>::of(ctrl).works.get()) };
+        // SAFETY: nvme-core has a reference to the controller.
+        unsafe { Controller::<T>::of(ctrl) }.end_recovery();
     }
 
     /// Returns the bits of an address at which a request's memory may not be cut.

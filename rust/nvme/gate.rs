@@ -184,8 +184,8 @@ impl QueueGate {
         // SAFETY: The gate exists while it has users.
         let left = unsafe { (*users).fetch_sub(USER, Full) };
         if left == USER | CLOSED {
-            // SAFETY: The helper only uses the address.
-            unsafe { b::nvme_helper_wake_left(users.cast_mut().cast()) };
+            // SAFETY: The function only uses the address.
+            unsafe { bindings::wake_up_var(users.cast_mut().cast()) };
         }
     }
 }

@@ -101,9 +101,9 @@ impl<T: Transport> Drop for Registration<T> {
         // has a reference to the module.
         unsafe { b::nvmf_unregister_transport(self.ops.get()) };
         list::delete_all();
-        // SAFETY: The controllers that exist are being deleted.
+        // SAFETY: nvme-core's queue exists. The controllers that exist are being deleted.
         unsafe {
-            b::nvme_helper_flush_deletions();
+            bindings::__flush_workqueue(b::nvme_delete_wq);
             // Somebody may still have a reference to a controller.
             b::nvme_helper_wait_uncounted();
         }
@@ -150,8 +150,10 @@ unsafe fn create<T: Transport>(
     }
     list::reserve()?;
     // SAFETY: The options are valid, and freed by the caller on failure.
-    let this = unsafe { Controller::<T>::new(raw, target, &work::functions::<T>()) }?;
+    let this = unsafe { Controller::<T>::new(raw, target) }?;
     let ctrl = this.as_ptr().cast();
+    // SAFETY: The controller is new.
+    work::init(unsafe { Controller::<T>::of(ctrl) });
     // SAFETY: The controller is new.
     let result = check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) });
     if let Err(failed) = result {
@@ -180,7 +182,7 @@ unsafe fn create<T: Transport>(
         }
         Err(failed) => {
             // SAFETY: This task has a reference, and does not use the controller any more.
-            unsafe { b::nvme_helper_put_ctrl(ctrl) };
+            unsafe { bindings::put_device((*ctrl).device) };
             // nvme-core says `EINTR` of a command that was cancelled, too. A caller would write again.
             Err(match failed.error() {
                 EINTR if !kernel::current!().signal_pending() => EIO,

@@ -14,6 +14,7 @@ use crate::{
         Controller,
         MAPS, //
     },
+    ctrl::Work,
     failure::{
         check,
         not_supported,
@@ -48,22 +49,16 @@ impl<T: Transport> Controller<T> {
     /// Connects a controller, which is new or was disconnected. On failure it is disconnected.
     /// Sleeps.
     pub(crate) fn setup(&self, is_new: bool) -> Result<(), Failure> {
-        let works = self.works.get();
-        // SAFETY: The works are initialised. The watch is cancelled below.
-        unsafe {
-            b::nvme_helper_set_creator(works, is_new);
-            b::nvme_helper_queue_watch(works);
-        }
+        self.set_creator(is_new);
+        self.queue(Work::Watch);
         let done = self
             .setup_admin(is_new)
             .and_then(|()| self.check_target())
             .and_then(|()| self.setup_io(is_new));
         // Before the controller is live: the watch ends requests.
-        // SAFETY: The works are initialised. The watch, which reads the creator, is cancelled.
-        unsafe {
-            b::nvme_helper_cancel_watch(works);
-            b::nvme_helper_set_creator(works, false);
-        }
+        self.cancel(Work::Watch);
+        // After the watch, which reads the creator.
+        self.set_creator(false);
         let done = done.and_then(|()| self.go_live());
         match done {
             // What broke meanwhile did not find a live controller.
@@ -196,18 +191,19 @@ impl<T: Transport> Controller<T> {
         };
         if is_frozen {
             let works = self.works.get();
-            // SAFETY: The works are initialised. After the first three calls nobody looks for requests of
-            // the set, whose queues are frozen.
+            // SAFETY: The works are initialised.
+            unsafe { b::nvme_helper_set_updating(works, true) };
+            self.cancel(Work::Watch);
+            self.cancel(Work::Broken);
+            let contexts = count.try_into().unwrap_or(c_int::MAX);
+            // SAFETY: The queues of the set are frozen. After the calls above nobody looks for requests
+            // of the set. The works are initialised.
             unsafe {
-                b::nvme_helper_set_updating(works, true);
-                b::nvme_helper_cancel_watch(works);
-                b::nvme_helper_cancel_broken(works);
-                bindings::blk_mq_update_nr_hw_queues(set, count.try_into().unwrap_or(c_int::MAX));
+                bindings::blk_mq_update_nr_hw_queues(set, contexts);
                 b::nvme_helper_set_updating(works, false);
-                // Setup cancels the watch.
-                b::nvme_helper_queue_broken(works);
-                b::nvme_helper_queue_watch(works);
             }
+            self.queue(Work::Broken);
+            self.queue(Work::Watch);
         }
         // SAFETY: The queues were frozen above, if only in part.
         unsafe { b::nvme_unfreeze(ctrl) };

@@ -22,6 +22,7 @@
 
 use crate::{
     controller::Controller,
+    ctrl::Work,
     failure::Failure,
     transport::Transport, //
 };
@@ -88,7 +89,7 @@ impl<T: Transport> Controller<T> {
             }
         }
         // SAFETY: The controller is initialised. The work uses the connection.
-        unsafe { b::nvme_helper_cancel_async_event(ctrl) };
+        unsafe { bindings::cancel_work_sync(&raw mut (*ctrl).async_event_work) };
         admin.free();
     }
 
@@ -96,8 +97,7 @@ impl<T: Transport> Controller<T> {
     pub(crate) fn disconnect(&self, remove: bool) {
         self.teardown_io(remove);
         self.teardown_admin(remove, false);
-        // SAFETY: The work is initialised. No queue is connected that could need it.
-        unsafe { b::nvme_helper_cancel_broken(self.works.get()) };
+        self.cancel(Work::Broken);
     }
 
     /// Shuts the controller down, and takes all connections down. If it does not go, requests wait for
@@ -112,8 +112,7 @@ impl<T: Transport> Controller<T> {
             }
         }
         self.teardown_admin(remove, !remove);
-        // SAFETY: The work is initialised. No queue is connected that could need it.
-        unsafe { b::nvme_helper_cancel_broken(self.works.get()) };
+        self.cancel(Work::Broken);
     }
 
     /// Takes the connections of a controller down that lost one, and has it connect again later.
@@ -129,7 +128,7 @@ impl<T: Transport> Controller<T> {
         // SAFETY: The controller is initialised.
         unsafe {
             b::nvme_stop_keep_alive(ctrl);
-            b::nvme_helper_flush_async_event(ctrl);
+            bindings::flush_work(&raw mut (*ctrl).async_event_work);
         }
         self.disconnect(false);
         // SAFETY: The controller is initialised.
@@ -152,7 +151,7 @@ impl<T: Transport> Controller<T> {
             if b::nvmf_should_reconnect(ctrl, status) {
                 let delay = (*(*ctrl).opts).reconnect_delay;
                 dev_info!(self.device(), "connecting again in {} seconds\n", delay);
-                b::nvme_helper_queue_reconnect(self.works.get(), delay);
+                self.queue(Work::Reconnect { seconds: delay });
             } else {
                 dev_info!(self.device(), "no further attempt to connect\n");
                 b::nvme_delete_ctrl(ctrl);
