@@ -7,10 +7,10 @@ use crate::{
     gate::QueueGate,
     pdu::{
         Answer,
-        Pdu, //
+        Pdu,
+        TagParts, //
     },
-    request::Request,
-    tag::TagParts, //
+    request::Request, //
 };
 use core::{
     marker::PhantomData,
@@ -81,14 +81,13 @@ impl<T: TagParts> Events<T> {
         let rq = unsafe { b::nvme_helper_find_rq(entered.ctrl().works(), set, index, id) };
         let rq = NonNull::new(rq).ok_or(MalformedResponse)?;
         // SAFETY: The request is one of the set, so its pdu is initialised.
-        let state = unsafe { Pdu::<T>::state(rq) };
-        if !state.claim() {
+        let pdu = unsafe { Pdu::<T>::of(rq) };
+        if !pdu.state.claim() {
             return Err(MalformedResponse);
         }
-        let answer = Answer { status, result };
-        // SAFETY: The pdu is initialised. Only the task that has claimed the state writes this.
-        unsafe { Pdu::<T>::answer(rq).write(answer) };
-        if !state.answered() {
+        // SAFETY: Only the task that has claimed the state writes this.
+        unsafe { *pdu.answer.get() = Answer { status, result } };
+        if !pdu.state.answered() {
             return Ok(None);
         }
         // SAFETY: The state says that the request is under way, and that its capsule is back. So no

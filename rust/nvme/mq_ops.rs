@@ -176,10 +176,10 @@ impl<T: Transport> MqOps<T> {
     unsafe extern "C" fn complete(rq: *mut bindings::request) {
         if let Some(raw) = NonNull::new(rq) {
             // SAFETY: The request is one of the set, so its pdu is initialised.
-            let (state, data) = unsafe { (Pdu::<T>::state(raw), Pdu::<T>::data(raw)) };
+            let pdu = unsafe { Pdu::<T>::of(raw) };
             // Teardown cancels no request that the transport has.
-            if warn_on!(state.is_busy()) {
-                data.leak();
+            if warn_on!(pdu.state.is_busy()) {
+                pdu.data.leak();
             }
         }
         // SAFETY: The request is complete, and its key was ended before.

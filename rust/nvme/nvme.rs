@@ -25,7 +25,6 @@ mod registration;
 mod request;
 mod setup;
 mod state;
-mod tag;
 mod teardown;
 mod transport;
 mod work;
@@ -39,13 +38,13 @@ pub use self::{
         MalformedResponse, //
     },
     options::Options,
+    pdu::TagParts,
     registration::Registration,
     request::{
         Direction,
         Request,
         Sending, //
     },
-    tag::TagParts,
     transport::{
         Limits,
         QueueConfig,

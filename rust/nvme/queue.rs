@@ -230,7 +230,7 @@ unsafe fn busy_request<T: Transport>(
         let index = unsafe { (*(*rq).mq_hctx).queue_num };
         search.found = NonNull::new(rq).filter(|rq| {
             // SAFETY: The request is one of the set, so its pdu is initialised.
-            index == search.index && unsafe { Pdu::<T>::state(*rq) }.is_busy()
+            index == search.index && unsafe { Pdu::<T>::of(*rq) }.state.is_busy()
         });
         search.found.is_none()
     }
@@ -267,10 +267,11 @@ impl<T: Transport> Inside<'_, T> {
         raw: NonNull<bindings::request>,
         last: bool,
     ) -> Result<(), (Refusal, Request<T>)> {
-        // SAFETY: The request was started by nvme-core, and no value has it.
+        // SAFETY: The pdu of a request of the queue is initialised. No value has the request.
         unsafe {
-            Pdu::<T>::answer(raw).write(Answer::NONE);
-            Pdu::<T>::state(raw).hold();
+            let pdu = Pdu::<T>::of(raw);
+            *pdu.answer.get() = Answer::NONE;
+            pdu.state.hold();
         }
         let gate = self.queue.gate();
         gate.count_again();

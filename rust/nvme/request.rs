@@ -13,14 +13,12 @@ use crate::{
     pdu::{
         Answer,
         Pdu,
-        Place, //
-    },
-    state::PduState,
-    tag::TagParts, //
+        Place,
+        TagParts, //
+    }, //
 };
 use core::{
     marker::PhantomData,
-    mem::ManuallyDrop,
     ptr::NonNull, //
 };
 use kernel::{
@@ -41,26 +39,50 @@ pub enum Direction {
     Write,
 }
 
-/// The exclusive right to a request that nvme-core has queued.
+/// The one value that has a request, counted as a user of its queue.
 ///
-/// Dropping it leaves the request until its queue is stopped, or its timeout begins recovery.
+/// Dropping it leaves the request until its queue is stopped.
 ///
 /// # Invariants
 ///
 /// - `raw` was started and has not ended. Its pdu is initialised.
-/// - No other `Request` or [`Sending`] has it.
+/// - There is no other `Owner` of it.
 /// - This value is counted in `gate`, which the request is queued on, but for the one that
 ///   [`Transport::abandon`](crate::Transport::abandon) borrows.
-pub struct Request<T: TagParts> {
+struct Owner<T: TagParts> {
     raw: NonNull<bindings::request>,
     gate: NonNull<QueueGate>,
     parts: PhantomData<fn() -> T>,
 }
 
 // SAFETY: A request may be used by any task. `T::Capsule` and `T::Slot` are `Send`.
-unsafe impl<T: TagParts> Send for Request<T> {}
+unsafe impl<T: TagParts> Send for Owner<T> {}
 // SAFETY: A shared reference only reads fields that stay the same until the end.
-unsafe impl<T: TagParts> Sync for Request<T> {}
+unsafe impl<T: TagParts> Sync for Owner<T> {}
+
+impl<T: TagParts> Owner<T> {
+    fn pdu(&self) -> &Pdu<T> {
+        // SAFETY: The pdu is initialised by the invariant.
+        unsafe { Pdu::of(self.raw) }
+    }
+
+    fn place_mut(&mut self) -> &mut Place<T> {
+        // SAFETY: The owner has the only right to the place.
+        unsafe { &mut *self.pdu().place.get() }
+    }
+}
+
+impl<T: TagParts> Drop for Owner<T> {
+    fn drop(&mut self) {
+        // SAFETY: The count of this value ends here.
+        unsafe { QueueGate::leave(self.gate) };
+    }
+}
+
+/// The exclusive right to a request that nvme-core has queued.
+///
+/// Dropping it leaves the request until its queue is stopped, or its timeout begins recovery.
+pub struct Request<T: TagParts>(Owner<T>);
 
 impl<T: TagParts> Request<T> {
     /// Takes the right to a request.
@@ -71,83 +93,71 @@ impl<T: TagParts> Request<T> {
     /// - The caller must give up a count of `gate`, which is that of the request's queue.
     pub(crate) unsafe fn new(raw: NonNull<bindings::request>, gate: NonNull<QueueGate>) -> Self {
         // INVARIANT: The caller promises all three.
-        Self {
+        Self(Owner {
             raw,
             gate,
             parts: PhantomData,
-        }
+        })
     }
 
     pub(crate) fn is(&self, raw: NonNull<bindings::request>) -> bool {
-        self.raw == raw
+        self.0.raw == raw
     }
 
-    fn state(&self) -> &PduState {
-        // SAFETY: The pdu is initialised by the invariant.
-        unsafe { Pdu::<T>::state(self.raw) }
+    fn gate(&self) -> &QueueGate {
+        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
+        unsafe { self.0.gate.as_ref() }
     }
 
     /// Makes the tag idle.
     fn end(&self) {
-        self.state().end();
-        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
-        unsafe { self.gate.as_ref() }.put_place();
-    }
-
-    fn answer(&self) -> Answer {
-        // SAFETY: The pdu is initialised by the invariant. Nobody writes the answer of a request
-        // that a `Request` has.
-        unsafe { Pdu::<T>::answer(self.raw).read() }
-    }
-
-    fn place_mut(&mut self) -> &mut Place<T> {
-        // SAFETY: The pdu is initialised by the invariant. This value has the only right to it.
-        unsafe { Pdu::<T>::place(self.raw).as_mut() }
+        self.0.pdu().state.end();
+        self.gate().put_place();
     }
 
     /// Returns the command. Any context.
     pub fn command(&self) -> &Command {
-        // SAFETY: The pdu is initialised by the invariant. This value has the right to it.
-        unsafe { Pdu::<T>::command(self.raw).as_ref() }
+        // SAFETY: This value has the right to the command.
+        unsafe { &*self.0.pdu().command.get() }
     }
 
     /// Returns the command, whose data descriptor the transport must set. Any context.
     pub fn command_mut(&mut self) -> &mut Command {
-        // SAFETY: The pdu is initialised by the invariant. This value has the only right to it.
-        unsafe { Pdu::<T>::command(self.raw).as_mut() }
+        // SAFETY: This value has the only right to the command.
+        unsafe { &mut *self.0.pdu().command.get() }
     }
 
     /// Returns the slot of the request's tag. Any context.
     pub fn slot(&mut self) -> &mut T::Slot {
-        &mut self.place_mut().slot
+        &mut self.0.place_mut().slot
     }
 
     /// Takes the capsule of the request's tag. Returns `None` if it did not come back. Any context.
     pub fn take_capsule(&mut self) -> Option<T::Capsule> {
-        self.place_mut().capsule.take()
+        self.0.place_mut().capsule.take()
     }
 
     /// Gives the capsule back. Any context.
     pub fn put_capsule(&mut self, capsule: T::Capsule) {
-        self.place_mut().capsule = Some(capsule);
+        self.0.place_mut().capsule = Some(capsule);
     }
 
     /// Returns the length of the data in bytes. Any context.
     pub fn payload_bytes(&self) -> u32 {
         // SAFETY: The request has not ended by the invariant.
-        unsafe { b::nvme_helper_payload(self.raw.as_ptr()) }
+        unsafe { b::nvme_helper_payload(self.0.raw.as_ptr()) }
     }
 
     /// Checks whether the request has data. Any context.
     pub fn has_data(&self) -> bool {
         // SAFETY: The request has not ended by the invariant.
-        unsafe { b::nvme_helper_segments(self.raw.as_ptr()) != 0 }
+        unsafe { b::nvme_helper_segments(self.0.raw.as_ptr()) != 0 }
     }
 
     /// Returns the direction of the data. Any context.
     pub fn direction(&self) -> Direction {
         // SAFETY: The request has not ended by the invariant. Its flags do not change until then.
-        let flags = unsafe { (*self.raw.as_ptr()).cmd_flags };
+        let flags = unsafe { (*self.0.raw.as_ptr()).cmd_flags };
         // An operation with an odd number writes (`op_is_write()`).
         match flags & 1 {
             0 => Direction::Read,
@@ -157,8 +167,7 @@ impl<T: TagParts> Request<T> {
 
     /// Checks whether this is a request of an I/O queue. Any context.
     pub fn is_io(&self) -> bool {
-        // SAFETY: The gate exists, since this value is counted in it.
-        unsafe { self.gate.as_ref() }.qid() != 0
+        self.gate().qid() != 0
     }
 
     /// Fills a list with the data of the request.
@@ -169,7 +178,7 @@ impl<T: TagParts> Request<T> {
             let space = u32::try_from(room.len())?;
             // SAFETY: The request has not ended by the invariant. `room` has `space` entries.
             let count =
-                unsafe { b::nvme_helper_bvecs(self.raw.as_ptr(), room.as_mut_ptr().cast(), space) };
+                unsafe { b::nvme_helper_bvecs(self.0.raw.as_ptr(), room.as_mut_ptr().cast(), space) };
             let count = usize::try_from(count)?;
             if count <= list.capacity() {
                 // SAFETY: The helper has written `count` entries.
@@ -189,18 +198,10 @@ impl<T: TagParts> Request<T> {
     /// - `ENOMEM`.
     pub fn lend(&mut self) -> Result<Data> {
         let writable = self.direction() == Direction::Read;
-        // SAFETY: The pdu is initialised by the invariant.
-        let data = unsafe { Pdu::<T>::data(self.raw) };
+        let data = &self.0.pdu().data;
         // SAFETY: This value has the only right to the request. Its pages stay in place until it
         // ends, and `complete` and `abandoned` leak them if the list is lent.
         unsafe { data.lend(writable, |list| self.list(list)) }
-    }
-
-    /// Leaks the pages of the request if they are lent.
-    fn leak_lent(&self) {
-        // SAFETY: The pdu is initialised by the invariant.
-        let data = unsafe { Pdu::<T>::data(self.raw) };
-        data.leak();
     }
 
     /// Copies from the start of the data until `to` is full. Any context.
@@ -215,121 +216,59 @@ impl<T: TagParts> Request<T> {
         }
         // SAFETY: The request has not ended by the invariant. `to` has `len` bytes.
         let done =
-            unsafe { b::nvme_helper_copy_out(self.raw.as_ptr(), to.as_mut_ptr().cast(), len) };
+            unsafe { b::nvme_helper_copy_out(self.0.raw.as_ptr(), to.as_mut_ptr().cast(), len) };
         (done == len).then_some(()).ok_or(EINVAL)
     }
 
     /// Marks the request as being sent. From here on the response may come. Any context.
     pub fn into_sending(self) -> Sending<T> {
-        self.state().sending();
-        let this = ManuallyDrop::new(self);
-        // INVARIANT: The request and the count are handed over.
-        Sending {
-            raw: this.raw,
-            gate: this.gate,
-            parts: PhantomData,
-        }
+        self.0.pdu().state.sending();
+        Sending(self.0)
     }
 
     /// Ends the request with the status of its response, or with a path error if it has none. Any
     /// context.
     ///
     /// The target must not be able to reach the data any more.
-    pub fn complete(self) {
-        let this = ManuallyDrop::new(self);
-        let Answer { status, result } = this.answer();
-        this.leak_lent();
-        this.end();
+    pub fn complete(mut self) {
+        // SAFETY: Nobody writes the answer of a request that a `Request` has.
+        let Answer { status, result } = unsafe { *self.0.pdu().answer.get() };
+        self.abandoned();
         // SAFETY: The request has not ended by the invariant, and this is the only value that has
         // it. The tag may be used again from here on.
-        unsafe { b::nvme_helper_complete(this.raw.as_ptr(), status, result) };
-        // SAFETY: The count of this value ends here.
-        unsafe { QueueGate::leave(this.gate) };
+        unsafe { b::nvme_helper_complete(self.0.raw.as_ptr(), status, result) };
     }
 
-    /// Ends the transport's part of a request that nvme-core will cancel.
+    /// Ends the transport's part of a request, and leaks its pages if they are lent.
     pub(crate) fn abandoned(&mut self) {
-        self.leak_lent();
+        self.0.pdu().data.leak();
         self.end();
     }
 
     /// Takes the request back from the transport, with its count.
     pub(crate) fn into_refused(self) -> NonNull<bindings::request> {
-        let this = ManuallyDrop::new(self);
-        this.end();
-        // SAFETY: The count of this value ends here.
-        unsafe { QueueGate::leave(this.gate) };
-        this.raw
-    }
-}
-
-impl<T: TagParts> Drop for Request<T> {
-    fn drop(&mut self) {
-        // SAFETY: The count of this value ends here.
-        unsafe { QueueGate::leave(self.gate) };
+        self.end();
+        self.0.raw
     }
 }
 
 /// The right to a request whose capsule the device has.
 ///
 /// Dropping it leaves the request until its queue is stopped.
-///
-/// # Invariants
-///
-/// - `raw` was started and has not ended. Its pdu is initialised.
-/// - No other `Sending` has it, and no [`Request`].
-/// - This value is counted in `gate`.
-pub struct Sending<T: TagParts> {
-    raw: NonNull<bindings::request>,
-    gate: NonNull<QueueGate>,
-    parts: PhantomData<fn() -> T>,
-}
-
-// SAFETY: A request may be used by any task. `T::Capsule` and `T::Slot` are `Send`.
-unsafe impl<T: TagParts> Send for Sending<T> {}
-// SAFETY: A shared reference has no methods.
-unsafe impl<T: TagParts> Sync for Sending<T> {}
+pub struct Sending<T: TagParts>(Owner<T>);
 
 impl<T: TagParts> Sending<T> {
-    /// Puts the capsule back into the pdu.
-    fn put(&mut self, capsule: T::Capsule) {
-        // SAFETY: The pdu is initialised by the invariant. This value has the only right to it.
-        unsafe { Pdu::<T>::place(self.raw).as_mut() }.capsule = Some(capsule);
-    }
-
-    fn state(&self) -> &PduState {
-        // SAFETY: The pdu is initialised by the invariant.
-        unsafe { Pdu::<T>::state(self.raw) }
-    }
-
-    fn into_request(self) -> Request<T> {
-        let this = ManuallyDrop::new(self);
-        // INVARIANT: The request and the count are handed over. The caller has changed the state.
-        Request {
-            raw: this.raw,
-            gate: this.gate,
-            parts: PhantomData,
-        }
-    }
-
     /// Takes the request back because the device did not accept the capsule. Any context.
     pub fn refused(mut self, capsule: T::Capsule) -> Request<T> {
-        self.put(capsule);
-        self.state().refused();
-        self.into_request()
+        self.0.place_mut().capsule = Some(capsule);
+        self.0.pdu().state.refused();
+        Request(self.0)
     }
 
     /// Puts the capsule back when it was sent. Returns the request if its response is there already,
     /// for [`Transport::finish`](crate::Transport::finish). Any context.
     pub fn sent(mut self, capsule: T::Capsule) -> Option<Request<T>> {
-        self.put(capsule);
-        self.state().sent().then(|| self.into_request())
-    }
-}
-
-impl<T: TagParts> Drop for Sending<T> {
-    fn drop(&mut self) {
-        // SAFETY: The count of this value ends here.
-        unsafe { QueueGate::leave(self.gate) };
+        self.0.place_mut().capsule = Some(capsule);
+        self.0.pdu().state.sent().then(|| Request(self.0))
     }
 }

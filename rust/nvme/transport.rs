@@ -6,8 +6,8 @@ use crate::{
     ctrl::Cancellation,
     events::Events,
     options::Options,
-    request::Request,
-    tag::TagParts, //
+    pdu::TagParts,
+    request::Request, //
 };
 use kernel::prelude::*;
 
