@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The descriptor of a command's data.
+//! A command, and the descriptor of its data.
 //!
 //! C header: [`include/linux/nvme.h`](srctree/include/linux/nvme.h)
 
@@ -8,21 +8,19 @@ use nvme_bindings as b;
 
 /// The operation that asks for an asynchronous event (`nvme_admin_async_event`).
 const ASYNC_EVENT: u8 = 0x0c;
-/// The id of the command for that: above all tags (`NVME_AQ_BLK_MQ_DEPTH`).
+/// The id of that command: above all tags (`NVME_AQ_BLK_MQ_DEPTH`).
 pub(crate) const ASYNC_EVENT_ID: u16 = 31;
 /// The offset of `flags` in a command.
 const FLAGS: usize = 1;
 /// The offset of the data descriptor in a command.
 const DPTR: usize = 24;
-/// The command has one descriptor, which is in the command itself.
+/// The only descriptor is the one in the command (`NVME_CMD_SGL_METABUF`).
 const SGL_METABUF: u8 = 1 << 6;
-/// A descriptor of data by address.
-const DATA: u8 = 0;
-/// A descriptor of data by key.
+/// The kind of a descriptor by key.
 const KEYED: u8 = 4 << 4;
-/// The data are at an offset in the capsule.
+/// The kind of a descriptor of data at an offset in the capsule.
 const OFFSET: u8 = 1;
-/// The target invalidates the key.
+/// The target may invalidate the key: part of the kind.
 const INVALIDATE: u8 = 0xf;
 
 /// A command of 64 bytes as it is sent.
@@ -55,39 +53,28 @@ impl Command {
         &self.0
     }
 
-    fn set_descriptor(&mut self, descriptor: [u8; 16]) {
+    /// Sets the descriptor: the address, and a word with the kind in its highest byte.
+    fn set_descriptor(&mut self, addr: u64, word: u64, kind: u8) {
+        let word = word | u64::from(kind) << 56;
         self.0[FLAGS] |= SGL_METABUF;
-        self.0[DPTR..DPTR + 16].copy_from_slice(&descriptor);
+        self.0[DPTR..DPTR + 8].copy_from_slice(&addr.to_le_bytes());
+        self.0[DPTR + 8..DPTR + 16].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Says that the command has no data. Any context.
+    /// Describes a command without data. Any context.
     pub fn set_no_data(&mut self) {
-        self.set_descriptor(descriptor(0, [0; 7], KEYED));
+        self.set_descriptor(0, 0, KEYED);
     }
 
-    /// Says that the data are behind the command in the capsule. Any context.
+    /// Describes data that follow the command in the capsule. Any context.
     pub fn set_in_capsule(&mut self, len: u32) {
-        let [a, b, c, d] = len.to_le_bytes();
-        self.set_descriptor(descriptor(0, [a, b, c, d, 0, 0, 0], DATA | OFFSET));
+        self.set_descriptor(0, len.into(), OFFSET);
     }
 
-    /// Says that the target reaches the data by a key, and may invalidate it. The length is less
+    /// Describes data that the target reaches by a key, which it may invalidate. The length is less
     /// than 2^24 bytes. Any context.
     pub fn set_keyed(&mut self, addr: u64, len: u32, rkey: u32, invalidate: bool) {
-        let [a, b, c, _] = len.to_le_bytes();
-        let [d, e, f, g] = rkey.to_le_bytes();
-        let kind = if invalidate {
-            KEYED | INVALIDATE
-        } else {
-            KEYED
-        };
-        self.set_descriptor(descriptor(addr, [a, b, c, d, e, f, g], kind));
+        let kind = if invalidate { INVALIDATE } else { 0 };
+        self.set_descriptor(addr, u64::from(len) | u64::from(rkey) << 24, KEYED | kind);
     }
-}
-
-/// Returns a descriptor: 8 bytes of address, 7 that depend on the kind, and the kind.
-fn descriptor(addr: u64, middle: [u8; 7], kind: u8) -> [u8; 16] {
-    let [a, b, c, d, e, f, g, h] = addr.to_le_bytes();
-    let [i, j, k, l, m, n, o] = middle;
-    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, kind]
 }

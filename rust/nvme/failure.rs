@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ways in which setting a controller up fails.
+//! Errors of nvme-core's functions.
 
 use kernel::{
     bindings,
     prelude::*, //
 };
 
-/// A failure as nvme-core has it: an errno below 0, or the status of a command above.
+/// A failure as nvme-core returns it: a negative errno, or the positive status of a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Failure(c_int);
 
@@ -16,13 +16,12 @@ impl Failure {
     pub(crate) fn number(self) -> c_int {
         self.0
     }
+}
 
-    /// Returns the errno for a caller that knows no status.
-    pub(crate) fn error(self) -> Error {
-        match self.0 {
-            errno if errno < 0 => Error::from_errno(errno),
-            _ => EIO,
-        }
+/// The status of a command becomes `EIO`.
+impl From<Failure> for Error {
+    fn from(Failure(number): Failure) -> Self {
+        Error::from_errno(if number < 0 { number } else { EIO.to_errno() })
     }
 }
 
@@ -32,7 +31,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Returns the result of a function of nvme-core: 0, an errno, or the status of a command.
+/// Converts the return value of a function of nvme-core, where 0 is success.
 pub(crate) fn check(number: c_int) -> Result<(), Failure> {
     match number {
         0 => Ok(()),
@@ -42,7 +41,7 @@ pub(crate) fn check(number: c_int) -> Result<(), Failure> {
 
 macro_rules! errno {
     ($($name:ident $number:ident;)*) => {$(
-        #[doc = concat!("Returns `", stringify!($number), "`, which not each kernel's crate has.")]
+        #[doc = concat!("Returns `", stringify!($number), "`, which the kernel crate of 7.2 lacks.")]
         pub(crate) fn $name() -> Error {
             Error::from_errno(i32::try_from(bindings::$number).map_or(-1, |errno| -errno))
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The controllers that were created, of which each is deleted before the module goes.
+//! The list of created controllers. The module's exit deletes all of them.
 
 use kernel::prelude::*;
 use nvme_bindings as b;
@@ -8,7 +8,7 @@ use nvme_bindings as b;
 /// A controller that has been created.
 struct Created(*mut b::nvme_ctrl);
 
-// SAFETY: The list has the controller until it is freed, and its lock is held for each use.
+// SAFETY: The controller is in the list until it is freed, and each use holds the list's lock.
 unsafe impl Send for Created {}
 
 kernel::sync::global_lock! {
@@ -39,17 +39,17 @@ pub(crate) fn free() {
     *CREATED.lock() = KVec::new();
 }
 
-/// Takes a controller from the list. May sleep.
+/// Removes a controller from the list. May sleep.
 pub(crate) fn remove(ctrl: *mut b::nvme_ctrl) {
     CREATED.lock().retain(|created| created.0 != ctrl);
 }
 
-/// Makes space for a controller on the list. May sleep.
+/// Reserves space for one controller. May sleep.
 pub(crate) fn reserve() -> Result {
     Ok(CREATED.lock().reserve(1, GFP_KERNEL)?)
 }
 
-/// Puts a controller on the list, for which there is space: nvme-core creates one at a time. May
+/// Adds a controller, for which there is reserved space: nvme-core creates one at a time. May
 /// sleep.
 pub(crate) fn add(ctrl: *mut b::nvme_ctrl) {
     if CREATED.lock().push_within_capacity(Created(ctrl)).is_err() {
@@ -57,7 +57,7 @@ pub(crate) fn add(ctrl: *mut b::nvme_ctrl) {
     }
 }
 
-/// Checks whether a controller is connected with the same options. May sleep.
+/// Checks whether a controller of the list has the same options. May sleep.
 ///
 /// # Safety
 ///

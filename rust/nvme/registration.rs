@@ -64,7 +64,7 @@ impl<T: Transport> Registration<T> {
     ///
     /// # Errors
     ///
-    /// - `EBUSY`: it was registered before.
+    /// - `EBUSY`: a transport of this module was registered before.
     /// - `ENOMEM`.
     pub fn new() -> Result<Self> {
         if IS_REGISTERED.xchg(true, Full) {
@@ -86,7 +86,7 @@ impl<T: Transport> Registration<T> {
             GFP_KERNEL,
         )?;
         // SAFETY: `ops` stays where it is until it is unregistered.
-        check(unsafe { b::nvmf_register_transport(ops.get()) }).map_err(|failed| failed.error())?;
+        check(unsafe { b::nvmf_register_transport(ops.get()) })?;
         // INVARIANT: Just registered.
         Ok(Self {
             ops,
@@ -141,7 +141,7 @@ unsafe fn create<T: Transport>(
 ) -> Result<*mut b::nvme_ctrl> {
     let raw = options.as_ptr();
     // SAFETY: The options are valid, and nobody else has them.
-    check(unsafe { b::nvme_helper_default_port(raw) }).map_err(|failed| failed.error())?;
+    check(unsafe { b::nvme_helper_default_port(raw) })?;
     // SAFETY: The options are valid during the call.
     let target = T::controller(&unsafe { Options::new(options) })?;
     // SAFETY: The options are valid.
@@ -155,39 +155,32 @@ unsafe fn create<T: Transport>(
     // SAFETY: The controller is new.
     work::init(unsafe { Controller::<T>::of(ctrl) });
     // SAFETY: The controller is new.
-    let result = check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) });
-    if let Err(failed) = result {
+    check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) }).inspect_err(|_| {
         // SAFETY: nvme-core does not know the controller.
         unsafe { Controller::free(this) };
-        return Err(failed.error());
-    }
+    })?;
     // SAFETY: nvme-core has initialised the controller. The reference that this task has is given
     // up in the end, or by the caller.
     let controller = unsafe { Controller::<T>::of(ctrl) };
     // SAFETY: The controller is initialised.
-    let added = check(unsafe { b::nvme_add_ctrl(ctrl) });
-    let result = added.and_then(|()| {
+    let result = check(unsafe { b::nvme_add_ctrl(ctrl) }).and_then(|()| {
         controller.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING);
         controller.setup(true).inspect_err(|_| {
             // SAFETY: The controller was added, and setup has disconnected it.
             unsafe { b::nvme_uninit_ctrl(ctrl) };
         })
     });
-    match result {
-        Ok(()) => {
-            list::add(ctrl);
-            controller.is_created.store(true, Relaxed);
-            dev_info!(controller.device(), "connected\n");
-            Ok(ctrl)
-        }
-        Err(failed) => {
-            // SAFETY: This task has a reference, and does not use the controller any more.
-            unsafe { bindings::put_device((*ctrl).device) };
-            // nvme-core says `EINTR` of a command that was cancelled, too. A caller would write again.
-            Err(match failed.error() {
-                EINTR if !kernel::current!().signal_pending() => EIO,
-                error => error,
-            })
-        }
+    if let Err(failure) = result {
+        // SAFETY: This task has a reference, and does not use the controller any more.
+        unsafe { bindings::put_device((*ctrl).device) };
+        // nvme-core returns `EINTR` for a cancelled command, too. The caller would write again.
+        return Err(match failure.into() {
+            EINTR if !kernel::current!().signal_pending() => EIO,
+            error => error,
+        });
     }
+    list::add(ctrl);
+    controller.is_created.store(true, Relaxed);
+    dev_info!(controller.device(), "connected\n");
+    Ok(ctrl)
 }
