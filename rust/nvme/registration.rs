@@ -155,10 +155,12 @@ unsafe fn create<T: Transport>(
     // SAFETY: The controller is new.
     work::init(unsafe { Controller::<T>::of(ctrl) });
     // SAFETY: The controller is new.
-    check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) }).inspect_err(|_| {
-        // SAFETY: nvme-core does not know the controller.
-        unsafe { Controller::free(this) };
-    })?;
+    check(unsafe { b::nvme_init_ctrl(ctrl, device, CtrlOps::<T>::TABLE, 0) }).inspect_err(
+        |_| {
+            // SAFETY: nvme-core does not know the controller.
+            unsafe { Controller::free(this) };
+        },
+    )?;
     // SAFETY: nvme-core has initialised the controller. The reference that this task has is given
     // up in the end, or by the caller.
     let controller = unsafe { Controller::<T>::of(ctrl) };

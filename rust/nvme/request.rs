@@ -177,8 +177,9 @@ impl<T: TagParts> Request<T> {
             let room = list.spare_capacity_mut();
             let space = u32::try_from(room.len())?;
             // SAFETY: The request has not ended by the invariant. `room` has `space` entries.
-            let count =
-                unsafe { b::nvme_helper_bvecs(self.0.raw.as_ptr(), room.as_mut_ptr().cast(), space) };
+            let count = unsafe {
+                b::nvme_helper_bvecs(self.0.raw.as_ptr(), room.as_mut_ptr().cast(), space)
+            };
             let count = usize::try_from(count)?;
             if count <= list.capacity() {
                 // SAFETY: The helper has written `count` entries.
