@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/nvme.h`](srctree/include/linux/nvme.h)
 
-use nvme_bindings as b;
+use crate::prelude::*;
 
 /// The operation that asks for an asynchronous event (`nvme_admin_async_event`).
 const ASYNC_EVENT: u8 = 0x0c;

@@ -7,24 +7,11 @@ use crate::{
         Ctrl,
         Work, //
     },
+    prelude::*,
     queue::HostQueue,
     transport::Transport, //
 };
-use core::{
-    cell::UnsafeCell,
-    ops::Deref,
-    ptr::NonNull, //
-};
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::{
-        atomic::Atomic,
-        Arc, //
-    },
-    types::Opaque, //
-};
-use nvme_bindings as b;
+use core::ops::Deref;
 
 /// Number of maps from CPUs to queues (`HCTX_MAX_TYPES`).
 pub(crate) const MAPS: usize = 3;

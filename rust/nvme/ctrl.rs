@@ -2,18 +2,13 @@
 
 //! nvme-core's controller, and the work items of this crate that belong to it.
 
-use core::marker::PhantomData;
+use crate::prelude::*;
 use kernel::{
-    bindings::{
-        self,
-        delayed_work, //
-    },
+    bindings::delayed_work,
     device::Device,
     fmt,
-    prelude::*,
     time::msecs_to_jiffies, //
 };
-use nvme_bindings as b;
 
 /// No particular CPU, for a work item (`WORK_CPU_UNBOUND`).
 const ANY_CPU: c_int = bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int;

@@ -6,18 +6,9 @@ use crate::{
     command::Command,
     controller::Controller,
     list,
+    prelude::*,
     transport::Transport, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-use kernel::{
-    prelude::*,
-    sync::atomic::Relaxed,
-    types::Opaque, //
-};
-use nvme_bindings as b;
 
 unsafe extern "C" {
     // A `struct module`. Only its address is used.

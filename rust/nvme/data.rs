@@ -2,21 +2,8 @@
 
 //! The data of a request, lent to a region.
 
-use core::cell::UnsafeCell;
-use kernel::{
-    bindings::bio_vec,
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Relaxed,
-            Release, //
-        },
-        Arc, //
-    }, //
-};
-use nvme_bindings as b;
+use crate::prelude::*;
+use kernel::bindings::bio_vec;
 
 /// The list of a request's data, which each tag has.
 ///

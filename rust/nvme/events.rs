@@ -10,17 +10,9 @@ use crate::{
         Pdu,
         TagParts, //
     },
+    prelude::*,
     request::Request, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-use nvme_bindings as b;
 
 /// The bits of a command id that are the tag. The others are a generation.
 const TAG: u16 = 0xfff;

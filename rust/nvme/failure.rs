@@ -2,10 +2,7 @@
 
 //! Errors of nvme-core's functions.
 
-use kernel::{
-    bindings,
-    prelude::*, //
-};
+use crate::prelude::*;
 
 /// A failure as nvme-core returns it: a negative errno, or the positive status of a command.
 #[derive(Clone, Copy)]

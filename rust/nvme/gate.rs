@@ -6,22 +6,10 @@
 //! [`Sending`](crate::Sending). Whoever stops the queue closes the gate and waits until no user is
 //! left.
 
-use crate::ctrl::Ctrl;
-use core::{
-    mem::ManuallyDrop,
-    ptr::NonNull, //
+use crate::{
+    ctrl::Ctrl,
+    prelude::*, //
 };
-use kernel::{
-    bindings,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Full,
-        Relaxed,
-        Release, //
-    }, //
-};
-use nvme_bindings as b;
 
 /// The gate is closed. The other bits of `users` count the users.
 const CLOSED: usize = 1;

@@ -2,8 +2,7 @@
 
 //! The list of created controllers. The module's exit deletes all of them.
 
-use kernel::prelude::*;
-use nvme_bindings as b;
+use crate::prelude::*;
 
 /// A controller that has been created.
 struct Created(*mut b::nvme_ctrl);

@@ -7,23 +7,17 @@ use crate::{
     data::DataList,
     failure::not_connected,
     pdu::Pdu,
+    prelude::*,
     queue::HostQueue,
     transport::{
         Refusal,
         Transport, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
 use kernel::{
-    bindings,
     error::from_result,
-    prelude::*,
     warn_on, //
 };
-use nvme_bindings as b;
 
 /// The request was taken (`BLK_STS_OK`).
 const TAKEN: bindings::blk_status_t = 0;

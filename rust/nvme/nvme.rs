@@ -20,6 +20,7 @@ mod list;
 mod mq_ops;
 mod options;
 mod pdu;
+mod prelude;
 mod queue;
 mod registration;
 mod request;

@@ -2,14 +2,8 @@
 
 //! The options of a controller, as the administrator wrote them.
 
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-use kernel::{
-    prelude::*,
-    str::CStrExt, //
-};
+use crate::prelude::*;
+use kernel::str::CStrExt;
 use nvme_bindings::nvmf_ctrl_options;
 
 /// The options of a controller.

@@ -5,19 +5,9 @@
 use crate::{
     command::Command,
     data::DataList,
+    prelude::*,
     state::PduState, //
 };
-use core::{
-    cell::UnsafeCell,
-    ptr::NonNull, //
-};
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::Arc,
-    types::Opaque, //
-};
-use nvme_bindings as b;
 
 /// The parts of each tag that a [`Transport`](crate::Transport) owns.
 pub trait TagParts: 'static {

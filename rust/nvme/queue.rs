@@ -17,6 +17,7 @@ use crate::{
         Answer,
         Pdu, //
     },
+    prelude::*,
     request::Request,
     transport::{
         QueueConfig,
@@ -24,21 +25,7 @@ use crate::{
         Transport, //
     }, //
 };
-use core::{
-    cell::UnsafeCell,
-    mem::ManuallyDrop,
-    ptr::NonNull, //
-};
-use kernel::{
-    bindings,
-    new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    }, //
-};
-use nvme_bindings as b;
+use kernel::new_mutex;
 
 /// A queue of a controller.
 ///

@@ -14,24 +14,10 @@ use crate::{
     },
     list,
     options::Options,
+    prelude::*,
     transport::Transport,
     work, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Full,
-        Relaxed, //
-    },
-    types::Opaque, //
-};
-use nvme_bindings as b;
 
 /// The options that a transport accepts besides nvme-core's own.
 const ALLOWED: u32 = b::NVMF_OPT_TRSVCID

@@ -15,20 +15,10 @@ use crate::{
         Pdu,
         Place,
         TagParts, //
-    }, //
-};
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
-use kernel::{
-    bindings::{
-        self,
-        bio_vec, //
     },
     prelude::*, //
 };
-use nvme_bindings as b;
+use kernel::bindings::bio_vec;
 
 /// The direction of a request's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,17 +22,12 @@ use crate::{
     },
     mq_ops::MqOps,
     pdu::Pdu,
+    prelude::*,
     transport::{
         QueueConfig,
         Transport, //
     }, //
 };
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::atomic::Relaxed, //
-};
-use nvme_bindings as b;
 
 /// Number of entries of an admin queue (`NVME_AQ_DEPTH`).
 const ADMIN_ENTRIES: u16 = 32;

@@ -5,13 +5,7 @@
 //! Two events end a request: its capsule comes back, and its response is there. The later one gets
 //! the request. A response to a request that is not under way changes nothing.
 
-use kernel::sync::atomic::{
-    Acquire,
-    Atomic,
-    Full,
-    Relaxed,
-    Release, //
-};
+use crate::prelude::*;
 
 /// No request has the tag, or nvme-core has it.
 const IDLE: u32 = 0;

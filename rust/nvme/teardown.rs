@@ -24,14 +24,9 @@ use crate::{
     controller::Controller,
     ctrl::Work,
     failure::Failure,
+    prelude::*,
     transport::Transport, //
 };
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::atomic::Relaxed, //
-};
-use nvme_bindings as b;
 
 impl<T: Transport> Controller<T> {
     /// Takes the I/O queues down. With `remove`, their tag set is freed. Sleeps.

@@ -7,9 +7,9 @@ use crate::{
     events::Events,
     options::Options,
     pdu::TagParts,
+    prelude::*,
     request::Request, //
 };
-use kernel::prelude::*;
 
 /// An NVMe over Fabrics transport.
 ///

@@ -12,11 +12,11 @@
 
 use crate::{
     controller::Controller,
+    prelude::*,
     transport::Transport, //
 };
 use core::mem::offset_of;
 use kernel::bindings::work_struct;
-use nvme_bindings as b;
 
 /// Initialises the work items of a new controller.
 pub(crate) fn init<T: Transport>(controller: &Controller<T>) {
