@@ -75,13 +75,13 @@
  *	-KFI_EIO (the memory can't be mapped for the device, or the device refuses the request),
  *	-KFI_ENODEV (the device is gone), or
  *	-KFI_ENOTRECOVERABLE (the device keeps memory of an earlier @fill).
- * @empty_now: Empties a region, if there is nothing to wait for: a request that was posted after
- *	the registration has completed, and the peer has invalidated the key, which is enough on
- *	this device.
+ * @empty_now: Empties a region if that needs no wait: a request that was posted after the
+ *	registration has completed, and the peer has invalidated the key, which is enough on this
+ *	device.
  *	Any context; for a handler that reports the invalidation.
  *	Returns 0: no peer can reach the memory, which is the caller's again; or, with the region
  *	as it was,
- *	-KFI_EAGAIN (there is something to be waited for, or another call uses the region), or
+ *	-KFI_EAGAIN (the region needs a wait, or another call uses the region), or
  *	-KFI_EINVAL (@mr isn't a region of this kind).
  * @empty: Empties a region. If the peer has not invalidated the key, this ends the key. Does
  *	nothing to an empty region.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Helpers of the `nvme` crate; see the header for what belongs here. */
+/* Helpers of the `nvme` crate (see the header). */
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
 #include <linux/module.h>
@@ -268,8 +268,8 @@ u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len)
 }
 
 /*
- * Keeps the pages of a piece for ever. Memory of kmalloc() has no count of its own: the ranges of a discard, and the
- * buffers of most admin commands. Nothing keeps their owner from freeing them.
+ * Raises the reference counts of a piece's pages for ever. Memory of kmalloc() has no counts: the ranges of a discard,
+ * and the buffers of most admin commands. Their owner can free it.
  */
 void nvme_helper_leak(const struct bio_vec *piece)
 {

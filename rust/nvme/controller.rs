@@ -44,10 +44,10 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) is_created: Atomic<bool>,
 }
 
-// SAFETY: nvme-core's locks and states say who may use `ctrl`. The other fields are `Send`.
+// SAFETY: nvme-core's locks and states guard `ctrl`. The other fields are `Send`.
 unsafe impl<T: Transport> Send for Controller<T> {}
-// SAFETY: nvme-core's locks and states say who may use `ctrl`. The work of setup and teardown, of
-// which one runs at a time, writes `io_queues`.
+// SAFETY: nvme-core's locks and states guard `ctrl`. Only setup writes `io_queues`, and one setup
+// runs at a time.
 unsafe impl<T: Transport> Sync for Controller<T> {}
 
 impl<T: Transport> Controller<T> {

@@ -79,7 +79,7 @@ impl Ctrl {
         unsafe { b::nvme_change_ctrl_state(self.raw, state) }
     }
 
-    /// Begins recovery, if the controller is live. Returns whether it does. Any context.
+    /// Begins recovery if the controller is live. Returns true if it was live. Any context.
     pub(crate) fn recover(&self, why: fmt::Arguments<'_>) -> bool {
         let is_first = self.change_state(b::nvme_ctrl_state_NVME_CTRL_RESETTING);
         if is_first {
@@ -98,8 +98,8 @@ impl Ctrl {
         }
     }
 
-    /// Names the creator of the controller: the current task, or nobody. The task must unset this
-    /// before it exits.
+    /// Makes the current task the creator of the controller, or unsets the creator. The task must
+    /// unset it before the task exits.
     pub(crate) fn set_creator(&self, is_creating: bool) {
         // SAFETY: The works exist by the invariant.
         unsafe { b::nvme_helper_set_creator(self.works, is_creating) };
@@ -150,7 +150,7 @@ impl Ctrl {
         self.cancel(Work::Reconnect { seconds: 0 });
     }
 
-    /// Returns whether nobody wants the controller to connect.
+    /// Returns the means to check whether the connection is cancelled.
     pub(crate) fn cancellation(&self) -> Cancellation<'_> {
         Cancellation {
             ctrl: *self,
@@ -159,7 +159,7 @@ impl Ctrl {
     }
 }
 
-/// Tells whether a connection that is being made is still wanted.
+/// The means to check whether a connection attempt is cancelled.
 pub struct Cancellation<'a> {
     ctrl: Ctrl,
     lifetime: PhantomData<&'a Ctrl>,

@@ -15,9 +15,9 @@ pub(crate) struct DataList {
     lent: Atomic<bool>,
 }
 
-// SAFETY: A piece only names memory. `lent` says who may use `list`.
+// SAFETY: A piece only names memory. `lent` guards `list`.
 unsafe impl Send for DataList {}
-// SAFETY: `lent` says who may use `list`.
+// SAFETY: `lent` guards `list`.
 unsafe impl Sync for DataList {}
 
 impl DataList {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue reports.
+//! The events of a queue.
 
 use crate::{
     command::ASYNC_EVENT_ID,

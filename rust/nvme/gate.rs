@@ -3,8 +3,8 @@
 //! The gate in front of the connection of a queue.
 //!
 //! The gate counts its users: calls into the transport, and each [`Request`](crate::Request) and
-//! [`Sending`](crate::Sending). Whoever stops the queue closes the gate and waits until no user is
-//! left.
+//! [`Sending`](crate::Sending). The task that stops the queue closes the gate and
+//! waits until all users have left.
 
 use crate::{
     ctrl::Ctrl,
@@ -16,7 +16,7 @@ const CLOSED: usize = 1;
 /// One user.
 const USER: usize = 2;
 
-/// The gate of a queue, with what an event needs of the queue.
+/// The gate of a queue, with the fields of the queue that its events use.
 ///
 /// # Invariants
 ///
@@ -164,11 +164,11 @@ impl QueueGate {
     ///
     /// # Safety
     ///
-    /// The caller must have been counted, and must not use what is behind the gate any more.
+    /// The caller must have been counted, and must not use the connection behind the gate any more.
     pub(crate) unsafe fn leave(this: NonNull<Self>) {
         // SAFETY: The gate exists while it has users. Only the address is used after that.
         let users = unsafe { &raw const (*this.as_ptr()).users };
-        // Full: whoever waits sees the count, or this task sees who waits.
+        // Full: the waiter sees the count, or this task sees the waiter.
         // SAFETY: The gate exists while it has users.
         let left = unsafe { (*users).fetch_sub(USER, Full) };
         if left == USER | CLOSED {

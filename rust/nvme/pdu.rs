@@ -67,7 +67,7 @@ impl<T: TagParts> Pdu<T> {
         size_of::<Self>() as u32
     };
 
-    /// The block layer allocates the pdu behind the request (`blk_mq_rq_to_pdu()`).
+    /// Returns the place of the pdu: behind the request (`blk_mq_rq_to_pdu()`).
     fn behind(rq: NonNull<bindings::request>) -> *mut Self {
         rq.as_ptr().wrapping_add(1).cast()
     }

@@ -2,8 +2,8 @@
 
 //! A queue of a controller.
 //!
-//! Stopping a queue closes its gate, stops the connection, waits until the gate has no users, and then
-//! ends the keys of all requests that are under way.
+//! Stopping a queue closes its gate, stops the connection, and waits until the gate has no users. Then
+//! it ends the keys of all requests under way.
 
 use crate::{
     ctrl::Ctrl,
@@ -41,9 +41,9 @@ pub(crate) struct HostQueue<T: Transport> {
     life: Mutex<()>,
 }
 
-// SAFETY: `gate` and `life` say who may use `connection`. `T::Queue` is `Send` and `Sync`.
+// SAFETY: `gate` and `life` guard `connection`. `T::Queue` is `Send` and `Sync`.
 unsafe impl<T: Transport> Send for HostQueue<T> {}
-// SAFETY: `gate` and `life` say who may use `connection`. `T::Queue` is `Send` and `Sync`.
+// SAFETY: `gate` and `life` guard `connection`. `T::Queue` is `Send` and `Sync`.
 unsafe impl<T: Transport> Sync for HostQueue<T> {}
 
 impl<T: Transport> HostQueue<T> {

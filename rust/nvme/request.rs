@@ -36,7 +36,7 @@ pub enum Direction {
 /// # Invariants
 ///
 /// - `raw` was started and has not ended. Its pdu is initialised.
-/// - There is no other `Owner` of it.
+/// - No other `Owner` has it.
 /// - This value is counted in `gate`, which the request is queued on, but for the one that
 ///   [`Transport::abandon`](crate::Transport::abandon) borrows.
 struct Owner<T: TagParts> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Setup of a controller: queues, tag sets, and what the target must be able to do.
+//! Setup of a controller: queues, tag sets, and the requirements on the target.
 //!
-//! 1. The admin queue connects, and nvme-core reads what the controller is.
+//! 1. The admin queue connects, and nvme-core identifies the controller.
 //! 2. The transport's requirements are checked.
 //! 3. The I/O queues connect. Their number may differ from that of the last connection.
 //! 4. The controller is live.
@@ -56,7 +56,7 @@ impl<T: Transport> Controller<T> {
         self.set_creator(false);
         let done = done.and_then(|()| self.go_live());
         match done {
-            // What broke meanwhile did not find a live controller.
+            // A connection that broke meanwhile did not find a live controller.
             Ok(()) => self.stop_broken(),
             Err(_) => {
                 // SAFETY: The controller is initialised.
@@ -67,7 +67,7 @@ impl<T: Transport> Controller<T> {
         done
     }
 
-    /// Connects the admin queue, and has nvme-core read what the controller is.
+    /// Connects the admin queue, and has nvme-core identify the controller.
     fn setup_admin(&self, is_new: bool) -> Result<(), Failure> {
         let ctrl = self.raw();
         let admin = self.admin()?;
@@ -101,7 +101,7 @@ impl<T: Transport> Controller<T> {
         check(unsafe { b::nvme_init_ctrl_finish(ctrl, false) })
     }
 
-    /// Checks whether the target can do what this host needs, and limits the queue size.
+    /// Checks whether the target meets the requirements of this host, and limits the queue size.
     fn check_target(&self) -> Result<(), Failure> {
         // SAFETY: Only setup writes these fields, which nvme-core has read from the target.
         let ctrl = unsafe { &mut *self.raw() };
@@ -159,7 +159,7 @@ impl<T: Transport> Controller<T> {
             })?;
             self.has_io_tags.store(true, Relaxed);
         }
-        // A queue needs a hardware context, of which there may be fewer or more than queues.
+        // A queue needs a hardware context. The number of contexts may differ from that of queues.
         // SAFETY: The set is allocated. Only setup changes the number.
         let contexts = || unsafe { (*set).nr_hw_queues };
         let first = contexts().min(count);

@@ -17,8 +17,8 @@
 //!
 //! So the target can't reach the data of a request that has ended.
 //!
-//! Requests that come meanwhile fail, or wait for the next connection: nvme-core decides. Those of the
-//! admin queue wait in a reset.
+//! Requests that come meanwhile fail, or wait for the next connection: nvme-core decides. In a
+//! reset, requests of the admin queue wait.
 
 use crate::{
     controller::Controller,
@@ -156,7 +156,7 @@ impl<T: Transport> Controller<T> {
 
     /// Counts an attempt to connect again. Returns the number.
     fn count_attempt(&self) -> c_int {
-        // SAFETY: Only work of which one item runs at a time writes the number.
+        // SAFETY: Only reset and reconnect write the number, and they do not run at the same time.
         unsafe {
             (*self.raw()).nr_reconnects += 1;
             (*self.raw()).nr_reconnects
@@ -193,7 +193,7 @@ impl<T: Transport> Controller<T> {
         unsafe { b::nvme_stop_ctrl(self.raw()) };
         self.shut_down(false);
         if !self.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING) {
-            // Whoever deletes the controller waits for commands of its scan.
+            // The task that deletes the controller waits for commands of its scan.
             if self.has_admin_tags.load(Relaxed) {
                 // SAFETY: The controller has an admin queue.
                 unsafe { b::nvme_unquiesce_admin_queue(self.raw()) };

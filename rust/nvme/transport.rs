@@ -58,7 +58,7 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     /// Connects a queue. Sleeps until the target has answered, or [`Cancellation::is_cancelled`]
     /// returns true, which the transport must call several times a second.
     ///
-    /// The queue reports what happens to `events`, from the moment when this is called.
+    /// The queue reports to `events` from the moment when this is called.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
         last: bool,
     ) -> Result<(), (Refusal, Request<Self>)>;
 
-    /// Posts what waits for the last request of a chain. The context is that of
+    /// Posts the requests that wait for the last one of a chain. The context is that of
     /// [`queue_rq`](Self::queue_rq).
     fn commit_rqs(queue: &Self::Queue);
 

@@ -34,11 +34,11 @@ pub(crate) fn init<T: Transport>(controller: &Controller<T>) {
     }
 }
 
-/// Defines the function of a work item: its offset in the controller, and what it does. Allocations
-/// do not wait for I/O: memory may be short because requests wait for this work item.
+/// Defines the function of a work item: its name, its offset in the controller, and the method that it
+/// calls. Allocations do not wait for I/O: memory may be short because requests wait for the item.
 macro_rules! work_function {
-    ($(#[$doc:meta])* $name:ident, $offset:expr, $does:ident) => {
-        $(#[$doc])*
+    ($name:ident, $offset:expr, $does:ident) => {
+        /// Calls the method for the controller of a work item. Sleeps.
         ///
         /// # Safety
         ///
@@ -62,23 +62,8 @@ macro_rules! offset {
     };
 }
 
-work_function!(
-    /// Resets a controller. Sleeps.
-    reset, offset_of!(b::nvme_ctrl, reset_work), reset
-);
-work_function!(
-    /// Disconnects a controller that lost a connection. Sleeps.
-    error, offset!(error.work), disconnect_and_retry
-);
-work_function!(
-    /// Connects a controller again. Sleeps.
-    reconnect, offset!(reconnect.work), reconnect
-);
-work_function!(
-    /// Ends the requests of queues that lost their connection. Sleeps.
-    broken, offset!(broken.work), stop_broken
-);
-work_function!(
-    /// Ends all requests of a controller whose connection was cancelled. Sleeps.
-    watch, offset!(watch.work), watch
-);
+work_function!(reset, offset_of!(b::nvme_ctrl, reset_work), reset);
+work_function!(error, offset!(error.work), disconnect_and_retry);
+work_function!(reconnect, offset!(reconnect.work), reconnect);
+work_function!(broken, offset!(broken.work), stop_broken);
+work_function!(watch, offset!(watch.work), watch);

@@ -71,7 +71,7 @@ pub(crate) fn set(
     capsule.set_part(0, Command::SIZE + data)
 }
 
-/// Returns the space for `len` bytes of data behind the command, if there is as much. Any context.
+/// Returns the space for `len` bytes of data behind the command, if the capsule has as much. Any context.
 pub(crate) fn data(capsule: &mut Capsule, len: usize) -> Option<&mut [u8]> {
     capsule
         .memory_mut()

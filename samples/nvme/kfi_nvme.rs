@@ -14,7 +14,7 @@
 //! - `region`: gives the target access to the data of a request, without a copy.
 //! - `queue`: sends requests, and ends them.
 //!
-//! # Who owns memory
+//! # Ownership of memory
 //!
 //! - Posting a capsule gives it away. The capsule comes back when it was sent or received.
 //! - A region owns the data of its request. Only emptying it returns them, when the target has no

@@ -46,7 +46,7 @@ pub(crate) struct Target {
     source: Option<SocketAddr>,
     /// The provider, which stays the same over all connections.
     provider: CString,
-    /// What led there when the admin queue was connected last.
+    /// The offers at the last connection of the admin queue.
     offers: Pin<KBox<Mutex<Option<Arc<InfoList>>>>>,
     /// Maximum number of pages of a request on that device.
     pages: Atomic<u32>,

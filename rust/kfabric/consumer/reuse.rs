@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions that are filled with memory in any context, without an allocation: for requests of storage.
+//! Regions that are filled with the memory of a request in any context, without an allocation.
 //!
 //! C header: [`include/kfi_reuse_ext.h`](srctree/include/kfi_reuse_ext.h)
 
@@ -239,7 +239,7 @@ impl<B: BioVecs> FilledMr<B> {
     ///
     /// # Errors
     ///
-    /// - `EAGAIN`, with the filled region: there is something to be waited for. Use [`empty`](Self::empty).
+    /// - `EAGAIN`, with the filled region: the region needs a wait. Use [`empty`](Self::empty).
     pub fn empty_now(self) -> Result<(EmptyMr, B), Refused<Self>> {
         let (ops, mr) = (self.ops(), self.as_raw());
         // SAFETY: The region is open, and `self` is the only reference to it.

@@ -61,7 +61,7 @@ struct Inner {
     awaited: bool,
 }
 
-/// What is in a region.
+/// The content of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FillState {
     /// Nothing.
@@ -159,7 +159,7 @@ impl InUse<'_> {
         Ok(keys)
     }
 
-    /// Empties the region, if there is nothing to wait for; returns whether it is empty. Any context.
+    /// Empties the region if that needs no wait. Returns true if the region is empty. Any context.
     fn empty_now(&mut self) -> bool {
         let emptied = match self.state {
             FillState::Empty | FillState::Dead => return true,

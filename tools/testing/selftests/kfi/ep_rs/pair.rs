@@ -48,7 +48,7 @@ pub(crate) struct Place {
     pub(crate) writes_atomically: bool,
     pub(crate) has_descriptors: bool,
     pub(crate) reuses: bool,
-    /// What regions need beside what all providers agree to.
+    /// Modes that regions need besides those of all providers.
     pub(crate) mode: MrMode,
 }
 
