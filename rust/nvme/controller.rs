@@ -155,7 +155,7 @@ impl<T: Transport> Controller<T> {
 
     /// Stops all queues if nobody wants the controller to connect. Looks again later.
     pub(crate) fn watch(&self) {
-        if self.cancellation().is_cancelled() {
+        if self.is_cancelled() {
             self.stop_all();
         }
         self.queue(Work::Watch);

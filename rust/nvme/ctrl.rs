@@ -150,28 +150,12 @@ impl Ctrl {
         self.cancel(Work::Reconnect { seconds: 0 });
     }
 
-    /// Returns the means to check whether the connection is cancelled.
-    pub(crate) fn cancellation(&self) -> Cancellation<'_> {
-        Cancellation {
-            ctrl: *self,
-            lifetime: PhantomData,
-        }
-    }
-}
-
-/// The means to check whether a connection attempt is cancelled.
-pub struct Cancellation<'a> {
-    ctrl: Ctrl,
-    lifetime: PhantomData<&'a Ctrl>,
-}
-
-impl Cancellation<'_> {
     /// Checks whether the controller is being deleted, or the task that creates it was killed. Any
     /// context.
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         // The states of a controller that will not be live again have the highest numbers.
-        self.ctrl.state() >= b::nvme_ctrl_state_NVME_CTRL_DELETING
-            // SAFETY: The controller exists by the invariant of `Ctrl`.
-            || unsafe { b::nvme_helper_is_killed(self.ctrl.works) }
+        self.state() >= b::nvme_ctrl_state_NVME_CTRL_DELETING
+            // SAFETY: The works exist by the invariant.
+            || unsafe { b::nvme_helper_is_killed(self.works) }
     }
 }

@@ -245,7 +245,7 @@ impl Transport for MadeUp {
         _: &Place,
         config: QueueConfig,
         events: Events<Self>,
-        _: &Cancellation<'_>,
+        _: &dyn Fn() -> bool,
     ) -> Result<Queue> {
         let qid = config.qid;
         assert_eq!(config.cntlid, if qid == 0 { 0 } else { CNTLID });

@@ -32,7 +32,6 @@ mod work;
 
 pub use self::{
     command::Command,
-    ctrl::Cancellation,
     data::Data,
     events::{
         Events,
@@ -42,7 +41,6 @@ pub use self::{
     pdu::TagParts,
     registration::Registration,
     request::{
-        Direction,
         Request,
         Sending, //
     },

@@ -60,9 +60,4 @@ impl<'a> Options<'a> {
     pub fn tos(&self) -> Option<u8> {
         u8::try_from(self.get().tos).ok()
     }
-
-    /// Returns the number of entries of an I/O queue. Any context.
-    pub fn queue_size(&self) -> u16 {
-        u16::try_from(self.get().queue_size).unwrap_or(u16::MAX)
-    }
 }

@@ -20,15 +20,6 @@ use crate::{
 };
 use kernel::bindings::bio_vec;
 
-/// The direction of a request's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The target writes the data.
-    Read,
-    /// The target reads the data.
-    Write,
-}
-
 /// The one value that has a request, counted as a user of its queue.
 ///
 /// Dropping it leaves the request until its queue is stopped.
@@ -144,15 +135,12 @@ impl<T: TagParts> Request<T> {
         unsafe { b::nvme_helper_segments(self.0.raw.as_ptr()) != 0 }
     }
 
-    /// Returns the direction of the data. Any context.
-    pub fn direction(&self) -> Direction {
+    /// Checks whether the target reads the data, instead of writing them. Any context.
+    pub fn is_write(&self) -> bool {
         // SAFETY: The request has not ended by the invariant. Its flags do not change until then.
         let flags = unsafe { (*self.0.raw.as_ptr()).cmd_flags };
         // An operation with an odd number writes (`op_is_write()`).
-        match flags & 1 {
-            0 => Direction::Read,
-            _ => Direction::Write,
-        }
+        flags & 1 != 0
     }
 
     /// Checks whether this is a request of an I/O queue. Any context.
@@ -188,7 +176,7 @@ impl<T: TagParts> Request<T> {
     /// - `EBUSY`: they are lent already.
     /// - `ENOMEM`.
     pub fn lend(&mut self) -> Result<Data> {
-        let writable = self.direction() == Direction::Read;
+        let writable = !self.is_write();
         let data = &self.0.pdu().data;
         // SAFETY: This value has the only right to the request. Its pages stay in place until it
         // ends, and `complete` and `abandoned` leak them if the list is lent.
@@ -202,7 +190,7 @@ impl<T: TagParts> Request<T> {
     /// - `EINVAL`: the request has fewer bytes, or reads.
     pub fn copy_out(&self, to: &mut [u8]) -> Result {
         let len = u32::try_from(to.len())?;
-        if self.direction() != Direction::Write {
+        if !self.is_write() {
             return Err(EINVAL);
         }
         // SAFETY: The request has not ended by the invariant. `to` has `len` bytes.

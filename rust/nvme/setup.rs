@@ -233,11 +233,11 @@ impl<T: Transport> Controller<T> {
             in_capsule: if qid == 0 { 0 } else { self.in_capsule() },
         };
         queue.open(&config, |events| {
-            let cancellation = self.cancellation();
-            if cancellation.is_cancelled() {
+            let is_cancelled = || self.is_cancelled();
+            if is_cancelled() {
                 return Err(EINTR);
             }
-            T::connect(&self.target, config, events, &cancellation)
+            T::connect(&self.target, config, events, &is_cancelled)
         })
     }
 

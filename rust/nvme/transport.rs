@@ -3,7 +3,6 @@
 //! The interface of a transport.
 
 use crate::{
-    ctrl::Cancellation,
     events::Events,
     options::Options,
     pdu::TagParts,
@@ -55,8 +54,8 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     /// - `ENOMEM`.
     fn slot(controller: &Self::Controller, qid: u16) -> Result<(Self::Capsule, Self::Slot)>;
 
-    /// Connects a queue. Sleeps until the target has answered, or [`Cancellation::is_cancelled`]
-    /// returns true, which the transport must call several times a second.
+    /// Connects a queue. Sleeps until the target has answered, or `is_cancelled` returns true, which
+    /// the transport must call several times a second.
     ///
     /// The queue reports to `events` from the moment when this is called.
     ///
@@ -67,7 +66,7 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
         controller: &Self::Controller,
         config: QueueConfig,
         events: Events<Self>,
-        cancellation: &Cancellation<'_>,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self::Queue>;
 
     /// Sends a request: gives the target access to its data, completes the command and posts it.

@@ -34,10 +34,7 @@ use kfabric::{
     },
     num::index, //
 };
-use nvme::{
-    Cancellation,
-    QueueConfig, //
-};
+use nvme::QueueConfig;
 
 /// Time between two checks for cancellation, in milliseconds, and maximum number of checks until
 /// the target accepts.
@@ -71,7 +68,7 @@ impl Connection {
     pub(crate) fn new<R: RequestReader<KVec<u8>, Purpose>>(
         target: &Target,
         config: &QueueConfig,
-        cancellation: &Cancellation<'_>,
+        is_cancelled: &dyn Fn() -> bool,
         reader: KBox<R>,
     ) -> Result<Self> {
         let path = target.path(config.qid)?;
@@ -95,7 +92,7 @@ impl Connection {
         }
         let greeting = greeting(config);
         let connecting = endpoint.connect(&greeting)?;
-        let endpoint = wait(connecting, config.qid, cancellation)?;
+        let endpoint = wait(connecting, config.qid, is_cancelled)?;
         // Data that begin within a page are in one page more.
         let pages = index(target.limits().max_segments) + 1;
         let regions = Regions::new(&domain, &endpoint, config.entries.into(), pages)?;
@@ -156,7 +153,7 @@ type Endpoint<S> = MsgEndpoint<S, KVec<u8>, Purpose>;
 fn wait(
     mut connecting: Endpoint<Connecting>,
     qid: u16,
-    cancellation: &Cancellation<'_>,
+    is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Endpoint<Connected>> {
     let mut looks = 0..LOOKS;
     loop {
@@ -165,7 +162,7 @@ fn wait(
             Err(error) => error,
         };
         let (errno, why) = (error.errno(), rejection(error.data()));
-        let errno = match (error.into_inner(), cancellation.is_cancelled()) {
+        let errno = match (error.into_inner(), is_cancelled()) {
             (Some(_), true) => Errno::EINTR,
             (Some(pending), false) if errno == Errno::ETIMEDOUT && looks.next().is_some() => {
                 connecting = pending;

@@ -38,7 +38,6 @@ use crate::{
 };
 use kernel::prelude::*;
 use nvme::{
-    Cancellation,
     Events,
     Limits,
     Options,
@@ -106,9 +105,9 @@ impl Transport for Kfi {
         target: &Target,
         config: QueueConfig,
         events: Events<Self>,
-        cancellation: &Cancellation<'_>,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Queue> {
-        Queue::connect(target, &config, events, cancellation)
+        Queue::connect(target, &config, events, is_cancelled)
     }
 
     fn queue_rq(

@@ -53,9 +53,7 @@ use kfabric::{
     PushReserved, //
 };
 use nvme::{
-    Cancellation,
     Command,
-    Direction,
     Events,
     MalformedResponse,
     QueueConfig,
@@ -112,7 +110,7 @@ impl Queue {
         target: &Target,
         config: &QueueConfig,
         events: Events<Kfi>,
-        cancellation: &Cancellation<'_>,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let state = State {
             async_event: None,
@@ -128,7 +126,7 @@ impl Queue {
         }? Error);
         let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
         let reader = KBox::new(Reader(inner.0.clone()), GFP_KERNEL)?;
-        let connection = Connection::new(target, config, cancellation, reader)?;
+        let connection = Connection::new(target, config, is_cancelled, reader)?;
         let completions = connection.completions().clone();
         inner.0.connection.open(connection);
         let connection = inner.0.connection.hold().ok_or(ENODEV)?;
@@ -224,7 +222,7 @@ impl Queue {
         capsule: &'a mut Capsule,
     ) -> Option<&'a mut [u8]> {
         let len = request.payload_bytes();
-        let fits = request.is_io() && request.direction() == Direction::Write;
+        let fits = request.is_io() && request.is_write();
         (fits && len <= self.in_capsule).then(|| capsule::data(capsule, index(len)))?
     }
 
