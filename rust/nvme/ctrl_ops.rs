@@ -7,7 +7,10 @@ use crate::{
     controller::Controller,
     list,
     prelude::*,
-    transport::Transport, //
+    transport::{
+        Transport,
+        TransportQueue, //
+    }, //
 };
 
 unsafe extern "C" {
@@ -73,7 +76,7 @@ impl<T: Transport> CtrlOps<T> {
         };
         if let Some(Err(error)) = inside
             .connection()
-            .map(|connection| T::async_event(connection, command.as_bytes()))
+            .map(|connection| connection.async_event(command.as_bytes()))
         {
             dev_warn!(controller.device(), "no asynchronous events: {error:?}\n");
         }

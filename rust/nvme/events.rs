@@ -44,8 +44,8 @@ impl<T> Events<T> {
 }
 
 impl<T: TagParts> Events<T> {
-    /// Takes a response, whose bytes are `bytes`. Returns the request if its capsule is back
-    /// already, for [`Transport::finish`](crate::Transport::finish). Any context.
+    /// Takes a response, whose bytes are `bytes`. Returns the request if its capsule is back already.
+    /// The caller ends its key, and [completes](Request::complete) it. Any context.
     ///
     /// # Errors
     ///

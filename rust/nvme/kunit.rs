@@ -259,24 +259,26 @@ impl Transport for MadeUp {
             unanswered: KBox::pin_init(new_mutex!(None), GFP_KERNEL)?,
         })
     }
+}
 
+impl TransportQueue<MadeUp> for Queue {
     fn queue_rq(
-        queue: &Queue,
-        mut request: Request<Self>,
+        &self,
+        mut request: Request<MadeUp>,
         _last: bool,
-    ) -> Result<(), (Refusal, Request<Self>)> {
+    ) -> Result<(), (Refusal, Request<MadeUp>)> {
         let Some(capsule) = request.take_capsule() else {
             return Err((Refusal::Failed(EIO), request));
         };
         *request.slot() = request.has_data();
         let [_, _, id0, id1, ..] = *request.command().as_bytes();
         let mut target = TARGET.lock();
-        let answer = target.execute(queue.qid != 0, &mut request);
+        let answer = target.execute(self.qid != 0, &mut request);
         let sending = request.into_sending();
         let Some((status, result)) = answer else {
-            *queue.unanswered.lock() = Some(sending);
+            *self.unanswered.lock() = Some(sending);
             if target.unanswered == 0 {
-                queue.events.broken(EPIPE);
+                self.events.broken(EPIPE);
             }
             return Ok(());
         };
@@ -285,41 +287,37 @@ impl Transport for MadeUp {
         bytes[..8].copy_from_slice(&result.to_le_bytes());
         bytes[12..14].copy_from_slice(&[id0, id1]);
         bytes[14..].copy_from_slice(&(status << 1).to_le_bytes());
-        let respond = || queue.events.response(&bytes).ok().flatten();
+        let respond = || self.events.response(&bytes).ok().flatten();
         // In one order or the other.
         let request = match id0 & 1 {
             0 => respond().or(sending.sent(capsule)),
             _ => sending.sent(capsule).or_else(respond),
         };
-        if let Some(request) = request {
-            Self::finish(queue, request);
+        if let Some(mut request) = request {
+            *request.slot() = false;
+            request.complete();
         }
         Ok(())
     }
 
-    fn commit_rqs(_: &Queue) {}
+    fn commit_rqs(&self) {}
 
-    fn async_event(_: &Queue, _: &[u8; 64]) -> Result {
+    fn async_event(&self, _: &[u8; 64]) -> Result {
         Ok(())
     }
 
-    fn finish(_: &Queue, mut request: Request<Self>) {
-        *request.slot() = false;
-        request.complete();
-    }
-
-    fn abandon(queue: &Queue, request: &mut Request<Self>) {
+    fn abandon(&self, request: &mut Request<MadeUp>) {
         if mem::take(request.slot()) {
-            note(b'K', queue.qid);
+            note(b'K', self.qid);
         }
     }
 
-    fn stop(queue: &Queue) {
+    fn stop(&self) {
         // If the gate is closed, nobody looks at a response to nothing.
-        let is_closed = matches!(queue.events.response(&[0; 16]), Ok(None));
-        note(if is_closed { b'S' } else { b'O' }, queue.qid);
-        if let Some(sending) = queue.unanswered.lock().take() {
-            note(b'B', queue.qid);
+        let is_closed = matches!(self.events.response(&[0; 16]), Ok(None));
+        note(if is_closed { b'S' } else { b'O' }, self.qid);
+        if let Some(sending) = self.unanswered.lock().take() {
+            note(b'B', self.qid);
             assert!(sending.sent(Capsule).is_none());
         }
     }

@@ -11,7 +11,8 @@ use crate::{
     queue::HostQueue,
     transport::{
         Refusal,
-        Transport, //
+        Transport,
+        TransportQueue, //
     }, //
 };
 use kernel::{
@@ -101,7 +102,7 @@ impl<T: Transport> MqOps<T> {
             // The block layer takes a request that has ended for one that was sent, and does not ask
             // to send those before it.
             if last && status == TAKEN {
-                inside.connection().map(T::commit_rqs);
+                inside.connection().map(TransportQueue::commit_rqs);
             }
             return status;
         }
@@ -158,7 +159,7 @@ impl<T: Transport> MqOps<T> {
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: The hardware context is one of a controller.
         if let Some(inside) = unsafe { Self::queue_of(hctx) }.enter() {
-            inside.connection().map(T::commit_rqs);
+            inside.connection().map(TransportQueue::commit_rqs);
         }
     }
 

@@ -48,7 +48,8 @@ pub use self::{
         Limits,
         QueueConfig,
         Refusal,
-        Transport, //
+        Transport,
+        TransportQueue, //
     }, //
 };
 

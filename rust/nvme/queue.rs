@@ -22,7 +22,8 @@ use crate::{
     transport::{
         QueueConfig,
         Refusal,
-        Transport, //
+        Transport,
+        TransportQueue, //
     }, //
 };
 use kernel::new_mutex;
@@ -145,7 +146,7 @@ impl<T: Transport> HostQueue<T> {
         let Some(connection) = (unsafe { &*self.connection.get() }) else {
             return;
         };
-        T::stop(connection);
+        connection.stop();
         self.gate.wait_left();
         self.abandon_requests(connection);
     }
@@ -162,7 +163,7 @@ impl<T: Transport> HostQueue<T> {
             // no users, so no other value has it. The count is not given up.
             let request = unsafe { Request::<T>::new(rq, NonNull::from(&*self.gate)) };
             let mut request = ManuallyDrop::new(request);
-            T::abandon(connection, &mut request);
+            connection.abandon(&mut request);
             request.abandoned();
             // SAFETY: The request has not ended, and the target can't reach its data.
             unsafe { b::nvme_cancel_request(rq.as_ptr(), ctrl.raw().cast()) };
@@ -266,10 +267,10 @@ impl<T: Transport> Inside<'_, T> {
         // SAFETY: The request was started and has not ended. Its count is the one just added.
         let request = unsafe { Request::new(raw, NonNull::from(gate)) };
         match self.connection() {
-            Some(connection) if has_place => T::queue_rq(connection, request, last),
+            Some(connection) if has_place => connection.queue_rq(request, last),
             Some(connection) => {
                 // Requests that wait for more must not wait for this one.
-                T::commit_rqs(connection);
+                connection.commit_rqs();
                 Err((Refusal::Busy, request))
             }
             None => Err((Refusal::Broken, request)),

@@ -29,7 +29,7 @@ use kernel::bindings::bio_vec;
 /// - `raw` was started and has not ended. Its pdu is initialised.
 /// - No other `Owner` has it.
 /// - This value is counted in `gate`, which the request is queued on, but for the one that
-///   [`Transport::abandon`](crate::Transport::abandon) borrows.
+///   [`TransportQueue::abandon`](crate::TransportQueue::abandon) borrows.
 struct Owner<T: TagParts> {
     raw: NonNull<bindings::request>,
     gate: NonNull<QueueGate>,
@@ -244,8 +244,8 @@ impl<T: TagParts> Sending<T> {
         Request(self.0)
     }
 
-    /// Puts the capsule back when it was sent. Returns the request if its response is there already,
-    /// for [`Transport::finish`](crate::Transport::finish). Any context.
+    /// Puts the capsule back when it was sent. Returns the request if its response is there already.
+    /// The caller ends its key, and [completes](Request::complete) it. Any context.
     pub fn sent(mut self, capsule: T::Capsule) -> Option<Request<T>> {
         self.0.place_mut().capsule = Some(capsule);
         self.0.pdu().state.sent().then(|| Request(self.0))

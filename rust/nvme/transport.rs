@@ -13,19 +13,12 @@ use crate::{
 /// An NVMe over Fabrics transport.
 ///
 /// nvme-core has the controllers and namespaces, this crate the order of setup and teardown. A
-/// transport connects queues, sends commands, and gives the target access to the data of requests.
-///
-/// # Rules
-///
-/// - A request must not end while the target can reach its data. So [`finish`](Self::finish) and
-///   [`abandon`](Self::abandon) end the key first.
-/// - Each [`Request`] and [`Sending`](crate::Sending) must be given back in bounded time after
-///   [`stop`](Self::stop) was called: the crate waits for them.
+/// transport finds the target and connects queues.
 pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     /// The name of the transport in sysfs.
     const NAME: &'static CStr;
 
-    /// Whether [`queue_rq`](Self::queue_rq) may sleep.
+    /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
 
     /// Whether the transport has a type of service, the option `tos`.
@@ -35,7 +28,7 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     type Controller: Send + Sync;
 
     /// A connected queue. Dropping it may sleep. No event comes after that.
-    type Queue: Send + Sync;
+    type Queue: TransportQueue<Self>;
 
     /// Finds a target. May sleep.
     ///
@@ -68,46 +61,48 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
         events: Events<Self>,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self::Queue>;
+}
 
+/// A connected queue of the transport `T`: sends commands, and gives the target access to the data of
+/// requests.
+///
+/// # Rules
+///
+/// - A request must not end while the target can reach its data. So the transport ends the key
+///   before it calls [`Request::complete`], and in [`abandon`](Self::abandon).
+/// - Each [`Request`] and [`Sending`](crate::Sending) must be given back in bounded time after
+///   [`stop`](Self::stop) was called: the crate waits for them.
+pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Sends a request: gives the target access to its data, completes the command and posts it.
     /// `last` is false if another request follows at once, or [`commit_rqs`](Self::commit_rqs).
     ///
     /// # Context
     ///
-    /// Any, or process context if [`MAY_SLEEP`](Self::MAY_SLEEP). Allocations must not wait for
+    /// Any, or process context if [`MAY_SLEEP`](Transport::MAY_SLEEP). Allocations must not wait for
     /// I/O.
     ///
     /// # Errors
     ///
     /// Must return the same request, with its key ended.
-    fn queue_rq(
-        queue: &Self::Queue,
-        request: Request<Self>,
-        last: bool,
-    ) -> Result<(), (Refusal, Request<Self>)>;
+    fn queue_rq(&self, request: Request<T>, last: bool) -> Result<(), (Refusal, Request<T>)>;
 
     /// Posts the requests that wait for the last one of a chain. The context is that of
     /// [`queue_rq`](Self::queue_rq).
-    fn commit_rqs(queue: &Self::Queue);
+    fn commit_rqs(&self);
 
     /// Sends the command that asks for asynchronous events. May sleep.
-    fn async_event(queue: &Self::Queue, command: &[u8; 64]) -> Result;
-
-    /// Ends the key of a request whose response is there, if it has one, and then calls
-    /// [`Request::complete`]. Any context. A transport that must sleep for it hands the request to a
-    /// work item.
-    fn finish(queue: &Self::Queue, request: Request<Self>);
+    fn async_event(&self, command: &[u8; 64]) -> Result;
 
     /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
     ///
     /// If the device does not release the data, the transport must raise the reference counts of
     /// the pages.
-    fn abandon(queue: &Self::Queue, request: &mut Request<Self>);
+    fn abandon(&self, request: &mut Request<T>);
 
     /// Ends the connection of a queue. When this returns, no further event comes and each
     /// [`Sending`](crate::Sending) has come back. The queue stays for
     /// [`abandon`](Self::abandon). May sleep.
-    fn stop(queue: &Self::Queue);
+    fn stop(&self);
 }
 
 /// The limits of the requests of a controller.

@@ -42,9 +42,7 @@ use nvme::{
     Limits,
     Options,
     QueueConfig,
-    Refusal,
     Registration,
-    Request,
     Transport, //
 };
 
@@ -108,33 +106,5 @@ impl Transport for Kfi {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Queue> {
         Queue::connect(target, &config, events, is_cancelled)
-    }
-
-    fn queue_rq(
-        queue: &Queue,
-        request: Request<Self>,
-        last: bool,
-    ) -> Result<(), (Refusal, Request<Self>)> {
-        queue.queue_rq(request, last)
-    }
-
-    fn commit_rqs(queue: &Queue) {
-        queue.commit_rqs();
-    }
-
-    fn async_event(queue: &Queue, command: &[u8; 64]) -> Result {
-        queue.async_event(command)
-    }
-
-    fn finish(queue: &Queue, request: Request<Self>) {
-        queue.finish(request);
-    }
-
-    fn abandon(queue: &Queue, request: &mut Request<Self>) {
-        queue.abandon(request);
-    }
-
-    fn stop(queue: &Queue) {
-        queue.stop();
     }
 }

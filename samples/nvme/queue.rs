@@ -58,7 +58,8 @@ use nvme::{
     MalformedResponse,
     QueueConfig,
     Refusal,
-    Request, //
+    Request,
+    TransportQueue, //
 };
 
 /// A connected queue of a controller. Dropping it ends the connection. May sleep.
@@ -140,15 +141,10 @@ impl Queue {
             in_capsule: config.in_capsule,
         })
     }
+}
 
-    /// Gives the target access to the data of a request, and sends its command. Unless it is the
-    /// `last`, the command may wait for the next one or for [`commit_rqs`](Self::commit_rqs). Any
-    /// context.
-    ///
-    /// # Errors
-    ///
-    /// The target has no access then.
-    pub(crate) fn queue_rq(
+impl TransportQueue<Kfi> for Queue {
+    fn queue_rq(
         &self,
         mut request: Request<Kfi>,
         last: bool,
@@ -186,11 +182,40 @@ impl Queue {
         Err((refusal, request))
     }
 
-    /// Sends the commands that wait for more. Any context.
-    pub(crate) fn commit_rqs(&self) {
+    fn commit_rqs(&self) {
         self.connection.get().flush();
     }
 
+    fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
+        let state = &self.inner.0.state;
+        let spare = state.with(|state| state.async_event.take());
+        let mut capsule = spare.map_or_else(|| capsule::for_commands(0), Ok)?;
+        let sent = match capsule::set(&mut capsule, command, 0) {
+            Ok(()) => {
+                *capsule.context_mut() = Purpose::AsyncEvent;
+                self.connection.get().send(capsule, true)
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        sent.map_err(|refused| {
+            let errno = refused.errno();
+            state.with(|state| state.async_event = Some(refused.into_inner()));
+            errno.into()
+        })
+    }
+
+    fn abandon(&self, request: &mut Request<Kfi>) {
+        if let Some(region) = request.slot().0.take() {
+            self.connection.get().regions().empty(region);
+        }
+    }
+
+    fn stop(&self) {
+        self.connection.get().shut_down();
+    }
+}
+
+impl Queue {
     /// Completes the command of a request, and copies it to the capsule.
     fn prepare(&self, request: &mut Request<Kfi>, capsule: &mut Capsule) -> Result<(), Errno> {
         let mut behind = 0;
@@ -245,47 +270,6 @@ impl Queue {
             // Never so. The request stays until the queue is stopped.
             _ => Ok(()),
         }
-    }
-
-    /// Sends the command that asks for an asynchronous event. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// - `ENOMEM`.
-    /// - The errors of [`Connection::send`].
-    pub(crate) fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
-        let state = &self.inner.0.state;
-        let spare = state.with(|state| state.async_event.take());
-        let mut capsule = spare.map_or_else(|| capsule::for_commands(0), Ok)?;
-        let sent = match capsule::set(&mut capsule, command, 0) {
-            Ok(()) => {
-                *capsule.context_mut() = Purpose::AsyncEvent;
-                self.connection.get().send(capsule, true)
-            }
-            Err(errno) => return Err(errno.into()),
-        };
-        sent.map_err(|refused| {
-            let errno = refused.errno();
-            state.with(|state| state.async_event = Some(refused.into_inner()));
-            errno.into()
-        })
-    }
-
-    /// Ends the key of a request, and then the request. Any context.
-    pub(crate) fn finish(&self, request: Request<Kfi>) {
-        self.inner.0.finish(self.connection.get(), request);
-    }
-
-    /// Ends the key of a request. May sleep.
-    pub(crate) fn abandon(&self, request: &mut Request<Kfi>) {
-        if let Some(region) = request.slot().0.take() {
-            self.connection.get().regions().empty(region);
-        }
-    }
-
-    /// Ends the connection, so that all capsules come back. May sleep.
-    pub(crate) fn stop(&self) {
-        self.connection.get().shut_down();
     }
 }
 
