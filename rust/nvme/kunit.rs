@@ -505,7 +505,8 @@ mod tests {
         core.read_in_vain(1);
         let at = |step: &[u8]| TARGET.lock().steps.windows(2).position(|seen| seen == step);
         wait(|| at(b"E2").is_some());
-        assert!(at(b"K1") < at(b"E1") && at(b"K2") < at(b"E2"));
+        let is_before = |key, end| at(key).is_some_and(|key| Some(key) < at(end));
+        assert!(is_before(b"K1", b"E1") && is_before(b"K2", b"E2"));
         core.wait_live();
         let mut seen = KVec::new();
         for step in steps().chunks(2).filter(|step| step[0] != b'E') {
