@@ -126,10 +126,12 @@ impl<T: Transport> Controller<T> {
             bindings::flush_work(&raw mut (*ctrl).async_event_work);
         }
         self.disconnect(false);
+        // It fails if somebody deletes the controller. While the state is RESETTING, nvme-core holds back the
+        // commands that nvme_auth_stop() waits for.
+        let connects = self.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING);
         // SAFETY: The controller is initialised.
         unsafe { b::nvme_helper_auth_stop(ctrl) };
-        // It fails if somebody deletes the controller.
-        if self.change_state(b::nvme_ctrl_state_NVME_CTRL_CONNECTING) {
+        if connects {
             self.retry_or_delete(0);
         }
     }
