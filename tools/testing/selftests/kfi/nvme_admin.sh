@@ -61,6 +61,15 @@ resets()
 	done
 }
 
+# Controllers that are deleted before their namespaces have been found.
+case_deleted_at_once()
+{
+	for _i in 1 2 3 4 5; do
+		leave && try || return
+	done
+	leave
+}
+
 # A second connection to the same place is refused, unless it is asked for.
 case_duplicate()
 {
@@ -132,14 +141,35 @@ case_authenticated()
 }
 with_keys()
 {
-	connect "dhchap_secret=$_key" && random_pieces 4 && leave &&
+	connect "dhchap_secret=$_key" && random_pieces 4 && under_io authenticate_again && authenticate_wrong && leave &&
 		! try && ! try "dhchap_secret=$_other" && echo "$_own" >$host/dhchap_ctrl_key &&
 		connect "dhchap_secret=$_key,dhchap_ctrl_secret=$_own" && random_pieces 4 && leave &&
 		! try "dhchap_secret=$_key,dhchap_ctrl_secret=$_other"
 }
 
+# The host authenticates again when sysfs is given a key. If that is wrong, the target ends the connection, and recovery
+# doesn't wait for a command of authentication.
+authenticate_again()
+{
+	mark_log
+	echo "$_key" >"$sys/$ctrl/dhchap_secret" && wait_for 60 says "qid 0: authenticated" && state_is live
+}
+authenticate_wrong() { echo "$_other" >"$sys/$ctrl/dhchap_secret" && wait_for 60 recovers; }
+recovers() { alone || state_is connecting; }
+says() { since_mark | grep -q "$1"; }
+
 # A module that has a controller goes.
 case_unload() { host_down && alone && host_up && connect && random_pieces 2; }
+# A connection loads the module.
+case_loaded_by_alias() { host_down && not loaded kfi_nvme && connect && loaded kfi_nvme; }
+# The name of the transport is a parameter. A connection loads nvme-rdma, too, which would take its controllers with it.
+case_renamed()
+{
+	host_down && load kfi_nvme name=rdma && connect transport=rdma && [ "$(cat "$sys/$ctrl/transport")" = rdma ] &&
+		wait_for 30 unload nvme_rdma && state_is live && random_pieces 2
+	_result=$?
+	host_down && host_up && return $_result
+}
 
 # What the two transports tell of failures.
 if [ "$transport" = rdma ]; then
@@ -157,10 +187,12 @@ lacks()
 	esac
 	case $1 in
 	authenticated) [ -e $config/nvmet/hosts ] && grep -q dhchap_secret /dev/nvme-fabrics || echo "no authentication" ;;
+	loaded_by_alias) [ "$transport" != rdma ] && [ -z "$KFI_MODULES" ] || echo "modprobe doesn't find kfi_nvme" ;;
+	renamed) not loaded nvme_rdma || echo "nvme-rdma was first" ;;
 	link_local) [ -n "$(ip -6 -o address show dev $ep_netdev scope link)" ] || echo "no link-local address" ;;
 	esac
 }
 
-run nvme_admin cli port listed identified discovered passthru passthru_fails reset duplicate wrong_nqn wrong_host wrong_port \
-	wrong_address wrong_options full options ipv6 link_local authenticated unload
+run nvme_admin cli port listed identified discovered passthru passthru_fails reset deleted_at_once duplicate wrong_nqn wrong_host \
+	wrong_port wrong_address wrong_options full options ipv6 link_local authenticated unload loaded_by_alias renamed
 finish

@@ -119,18 +119,20 @@ case_fails_fast()
 	_result=$?
 	open_port && live && [ $_result = 0 ] && random_pieces 2
 }
-# Leaving while it tries takes no time.
-case_left_trying() { close_port && wait_for 60 state_is connecting && within 10 leave; _result=$?; open_port && return $_result; }
+# Leaving while it tries doesn't wait for the timeout of a command.
+case_left_trying() { close_port && wait_for 60 state_is connecting && within 40 leave; _result=$?; open_port && return $_result; }
 
 # No path for three seconds: I/O waits, and goes on.
 case_ana() { under_io inaccessible; }
 inaccessible()
 {
-	echo inaccessible >$port/ana_groups/1/ana_state && sleep 1 && rm -f "$dir/progress" && sleep 2 && [ ! -e "$dir/progress" ]
+	echo inaccessible >$port/ana_groups/1/ana_state && wait_for 60 stands_still
 	_result=$?
 	echo optimized >$port/ana_groups/1/ana_state
 	return $_result
 }
+# What was under way may go on for a while.
+stands_still() { rm -f "$dir/progress" && sleep 3 && [ ! -e "$dir/progress" ]; }
 # One of two paths goes.
 case_failover() { try duplicate_connect && under_io one_goes && [ "$(controllers | wc -l)" = 1 ]; }
 one_goes() { echo 1 >"$sys/$ctrl/delete_controller" && ctrl=$(controllers) && live; }

@@ -74,12 +74,14 @@ case_ways()
 	default_timeouts
 	good_again
 }
+disk_or_end() { rogue_disk || alone; }
 # Data of small writes would go in the capsule; of these the rogue needs keys.
 one_way()
 {
 	mark_log
 	rogue_up one_in=1000000000 way="$1" || return
-	if rogue ctrl_loss_tmo=0,queue_size=16 >/dev/null && wait_for 5 rogue_disk; then
+	# Without a disk when the controller has gone by a wrong response.
+	if rogue ctrl_loss_tmo=0,queue_size=16 >/dev/null && wait_for 60 disk_or_end && rogue_disk; then
 		for _n in 1 2 3; do
 			reads 1
 			dd if="$dir/a" of="$disk" bs=16k count=1 oflag=direct conv=nocreat 2>/dev/null
@@ -152,11 +154,27 @@ case_breaks()
 	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
 }
 
+# Blocks with metadata: the transport moves none, so nvme-core gives a disk of no size to each such format, and the
+# controller serves other namespaces. nvme-rdma has the target insert and strip protection information of 8 bytes.
+case_metadata()
+{
+	leave && for _format in 0:0:2048 8:0:0 8:1:$protected 16:1:0 64:0:0; do
+		_bytes=${_format%%:*} _size=${_format##*:} _type=${_format#*:}
+		rogue_up one_in=1000000000 metadata="$_bytes" protection="${_type%:*}" || return
+		rogue && wait_for 30 rogue_disk && wait_for 30 state_is live && wait_for 30 has_size "$_size" &&
+			{ [ "$_size" = 0 ] || reads; }
+		_result=$?
+		within 30 leave && no_file && rmmod kfi_rogue && [ $_result = 0 ] || { echo "format $_format"; return 1; }
+	done
+	good_again
+}
+has_size() { [ "$(cat "/sys/block/${disk#/dev/}/size")" = "$1" ]; }
+
 # What the two transports tell.
 if [ "$transport" = rdma ]; then
-	short_response=connections no_command=connections leaves=90
+	short_response=connections no_command=connections leaves=90 protected=2048
 else
-	short_response="queue 1: a response of [0-9]* bytes" no_command="queue 1: a response to nothing" leaves=20
+	short_response="queue 1: a response of [0-9]* bytes" no_command="queue 1: a response to nothing" leaves=40 protected=0
 fi
 
 lacks()
@@ -164,5 +182,5 @@ lacks()
 	[ "$(verbs_column)" != iwarp ] || echo "over iWARP, the target kfi_rogue can't register memory: it binds no region"
 }
 
-run nvme_rogue ways lies silent killed silent_io lost breaks
+run nvme_rogue ways lies silent killed silent_io lost breaks metadata
 finish

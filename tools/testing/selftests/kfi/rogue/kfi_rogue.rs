@@ -72,6 +72,14 @@ module! {
             default: 0,
             description: "the step from which on nothing is answered (target.rs); 0: none",
         },
+        metadata: u64 {
+            default: 0,
+            description: "bytes of metadata with each block of the namespace",
+        },
+        protection: u64 {
+            default: 0,
+            description: "the type of protection information in the metadata; 0: none",
+        },
     },
 }
 
@@ -141,6 +149,8 @@ impl kernel::Module for Module {
                 one_in: params.one_in,
                 way: params.way,
                 silent: params.silent,
+                metadata: params.metadata,
+                protection: params.protection,
                 seed: params.seed,
                 connections: Atomic::new(0),
                 answers: Atomic::new(0),
@@ -200,6 +210,8 @@ struct Params {
     one_in: u64,
     way: u64,
     silent: u64,
+    metadata: u64,
+    protection: u64,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -211,6 +223,8 @@ fn params() -> Params {
         one_in: module_parameters::one_in.value(),
         way: module_parameters::way.value(),
         silent: module_parameters::silent.value(),
+        metadata: module_parameters::metadata.value(),
+        protection: module_parameters::protection.value(),
     }
 }
 
@@ -222,5 +236,7 @@ fn params() -> Params {
         one_in: *module_parameters::one_in.value(),
         way: *module_parameters::way.value(),
         silent: *module_parameters::silent.value(),
+        metadata: *module_parameters::metadata.value(),
+        protection: *module_parameters::protection.value(),
     }
 }

@@ -50,6 +50,9 @@ pub(crate) struct Rogue {
     pub(crate) way: u64,
     /// The [`Step`] from which on a connection gets no answer, by its number.
     pub(crate) silent: u64,
+    /// Bytes of metadata with each block, and the type of protection information in them.
+    pub(crate) metadata: u64,
+    pub(crate) protection: u64,
     pub(crate) seed: u64,
     /// How many connections there were, answers, and wrong ones.
     pub(crate) connections: Atomic<i32>,
@@ -390,7 +393,7 @@ impl Connection<'_> {
             }
             _ => {
                 if !self.is_io && opcode == 0x06 {
-                    data = identity(command)?;
+                    data = identity(self.rogue, command)?;
                 } else if !self.is_io && opcode == 2 {
                     // A log page.
                     data.resize(len, 0, GFP_KERNEL)?;
@@ -421,7 +424,7 @@ impl Connection<'_> {
 }
 
 /// Returns the answer to Identify.
-fn identity(command: &[u8; 64]) -> Result<KVec<u8>> {
+fn identity(rogue: &Rogue, command: &[u8; 64]) -> Result<KVec<u8>> {
     let mut data = KVec::from_elem(0, 4096, GFP_KERNEL)?;
     match get(command, 40) {
         // A namespace of a MiB in blocks of 512 bytes: its size, capacity and use.
@@ -429,6 +432,10 @@ fn identity(command: &[u8; 64]) -> Result<KVec<u8>> {
             for at in [0, 8, 16] {
                 put(&mut data, at, &2048_u64.to_le_bytes());
             }
+            // Metadata follow the block that they belong to.
+            put(&mut data, 26, &[u8::from(rogue.metadata > 0) << 4]);
+            put(&mut data, 29, &rogue.protection.to_le_bytes()[..1]);
+            put(&mut data, 128, &rogue.metadata.to_le_bytes()[..2]);
             put(&mut data, 130, &[9]);
         }
         // The controller.
