@@ -17,14 +17,9 @@
 #include "nvme_helpers.h"
 
 /* kfi_nvme.ko has one transport. */
-static char *name = "kfi";
-module_param(name, charp, 0444);
+char nvme_helper_transport_name[16] = "kfi";
+module_param_string(name, nvme_helper_transport_name, sizeof(nvme_helper_transport_name), 0444);
 MODULE_PARM_DESC(name, "Name of the transport, as in nvme connect -t (default kfi)");
-
-const char *nvme_helper_transport_name(void)
-{
-	return name;
-}
 
 /* Each work item has a lock class of its own, since each has a line here. */
 void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,

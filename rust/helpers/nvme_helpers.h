@@ -32,7 +32,7 @@ struct nvme_helper_works {
 	bool updating;
 };
 
-const char *nvme_helper_transport_name(void);
+extern char nvme_helper_transport_name[16];
 
 void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *works,
 			    work_func_t reset, work_func_t error, work_func_t reconnect,

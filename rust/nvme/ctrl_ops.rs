@@ -28,7 +28,7 @@ pub(crate) struct CtrlOps<T>(PhantomData<T>);
 
 impl<T: Transport> CtrlOps<T> {
     pub(crate) const TABLE: &'static b::nvme_ctrl_ops = &b::nvme_ctrl_ops {
-        name: T::NAME.to_bytes_with_nul().as_ptr().cast(),
+        name: (&raw const b::nvme_helper_transport_name).cast(),
         module: this_module(),
         flags: b::NVME_F_FABRICS | if T::MAY_SLEEP { b::NVME_F_BLOCKING } else { 0 },
         reg_read32: Some(b::nvmf_reg_read32),

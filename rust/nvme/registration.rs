@@ -62,8 +62,7 @@ impl<T: Transport> Registration<T> {
         let ops = KBox::new(
             Opaque::new(b::nvmf_transport_ops {
                 module: this_module(),
-                // SAFETY: The parameter is not written while the module is loaded.
-                name: unsafe { b::nvme_helper_transport_name() },
+                name: (&raw const b::nvme_helper_transport_name).cast(),
                 required_opts: c_int::try_from(b::NVMF_OPT_TRADDR)?,
                 allowed_opts: c_int::try_from(ALLOWED | tos)?,
                 create_ctrl: Some(create_ctrl::<T>),

@@ -15,9 +15,6 @@ use crate::{
 /// nvme-core has the controllers and namespaces, this crate the order of setup and teardown. A
 /// transport finds the target and connects queues.
 pub trait Transport: TagParts + Sized + Send + Sync + 'static {
-    /// The name of the transport in sysfs.
-    const NAME: &'static CStr;
-
     /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
 

@@ -77,7 +77,6 @@ impl kernel::Module for Module {
 const IN_CAPSULE: usize = 4096;
 
 impl Transport for Kfi {
-    const NAME: &'static CStr = c"kfi";
     const MAY_SLEEP: bool = false;
 
     type Controller = Target;
