@@ -364,7 +364,7 @@ struct kfi_ep_attr {
  * @name: The domain's name; for kfi_verbs the RDMA device's.
  * @threading: Which calls the consumer serializes by itself.
  * @control_progress: How control operations progress.
- * @data_progress: How data transfers progress.
+ * @data_progress: How data transfers progress. KFI_PROGRESS_MANUAL lets completion queues be polled.
  * @resource_mgmt: Whether the provider protects its queues from overruns.
  * @av_type: Kind of address vector.
  * @mr_mode: KFI_MR_* bits. In hints: those the consumer can live with. In the info: those that

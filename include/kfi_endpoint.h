@@ -228,11 +228,11 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * * -KFI_EINVAL: a bare endpoint with a handle.
  * * -KFI_EBADFLAGS: op_flags that no transfer of that direction can have.
  * * -KFI_ENODATA: a limit or size is above the provider's; KFI_SHARED_CONTEXT without
- *   max_ep_srx_ctx.
+ *   max_ep_srx_ctx; the provider has no such traffic class.
  * * -KFI_EINVAL: src_addr or dest_addr is too short, or neither IPv4 nor IPv6.
  * * -KFI_EINVAL: handle is no waiting request, or another provider's or (over "verbs") device's.
  * * -KFI_ENODEV: the provider is being unloaded, or the device is gone.
- * * -KFI_ENOSPC: the device has no queue pair or region left.
+ * * -KFI_ENOSPC: the device has no region left.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
@@ -280,8 +280,6 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  *   it: a context.
  * * -KFI_EBADFLAGS: @flags are wrong for @bfid.
  * * -KFI_EINVAL: something is bound for that, or @bfid is of another domain or fabric.
- * * -KFI_ENOMEM: a context: out of memory.
- * * -KFI_ENOSPC: a context: the device has no queue pair left.
  * * -KFI_ENODEV: a context: the device is gone.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
@@ -340,6 +338,8 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
  * * -KFI_ENOCQ: no completion queue is bound for a direction.
  * * -KFI_EINVAL: the endpoint shares, and has no context, or another queue than the context.
  * * -KFI_EOPBADSTATE: the endpoint is enabled.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENOSPC: the device has no queue pair left.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */

@@ -69,10 +69,12 @@ struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev)
 	return ib_alloc_pd(dev, 0);
 }
 
-/* Quiet. */
-struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe)
+/* Quiet. @cpu selects the completion vector; without one (-1), the RDMA core does. */
+struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe, int cpu)
 {
-	struct ib_cq *cq = ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ);
+	int vector = cpu % max(dev->num_comp_vectors, 1);
+	struct ib_cq *cq = cpu < 0 ? ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ) :
+				     ib_alloc_cq(dev, NULL, nr_cqe, vector, IB_POLL_SOFTIRQ);
 
 	if (!IS_ERR(cq))
 		irq_poll_disable(&cq->iop);

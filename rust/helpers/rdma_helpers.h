@@ -31,7 +31,7 @@ u32 rdma_helper_default_gids(const struct ib_device *dev, u32 port);
 
 /* Objects that carry their owner's name (KBUILD_MODNAME) for resource tracking. */
 struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev);
-struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe);
+struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe, int cpu);
 bool rdma_helper_quiet_cq(struct ib_cq *cq);
 void rdma_helper_listen_cq(struct ib_cq *cq);
 void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet);

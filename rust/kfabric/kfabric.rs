@@ -55,7 +55,10 @@ pub use crate::{
             Extension,
             ExtensionTable, //
         },
-        ep::EpCore,
+        ep::{
+            EpCore,
+            EpPart, //
+        },
         fabric::{
             Ends,
             Extras,

@@ -20,7 +20,8 @@ use core::net::{
 use kfabric::{
     provider::{
         self,
-        cm::Bounds, //
+        cm::Bounds,
+        cq::Delivery, //
     },
     LocalRules,
     MappedAs,
@@ -104,7 +105,7 @@ impl MsgEpOps for Ep {
         self.side.share(context.pool())
     }
 
-    fn enable(&self) -> Result<(), Refusal> {
+    fn enable(&self, _delivery: Delivery) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -44,7 +44,8 @@ use kernel::{
 /// ```ignore
 /// // Room for what two queues of a queue pair have under way.
 /// let entries = depths.in_send_queue() + depths.in_receive_queue();
-/// let cq = Cq::alloc_for_callbacks(&pd.device, entries)?;
+/// let cq = Cq::alloc(&pd.device, entries, None)?;
+/// cq.add_listener();
 /// ```
 ///
 /// # Invariants
@@ -56,6 +57,8 @@ pub struct Cq {
     cq: NonNull<rdma_bindings::ib_cq>,
     device: ARef<Device>,
     quiet: Atomic<bool>,
+    /// Somebody takes completions out of the quiet queue.
+    reaping: Atomic<bool>,
     /// True if a queue pair that completes here could not be destroyed.
     stuck: Atomic<bool>,
     /// Number of listeners. It changes, and callbacks run, under the lock.
@@ -77,20 +80,24 @@ unsafe impl Send for Cq {}
 unsafe impl Sync for Cq {}
 
 impl Cq {
-    /// Allocates a completion queue with `entries` entries, to which nobody listens. May sleep.
-    pub fn alloc(device: &ARef<Device>, entries: u32) -> Result<Arc<Self>> {
+    /// Allocates a completion queue with `entries` entries, to which nobody listens. `cpu` selects
+    /// its completion vector. May sleep.
+    pub fn alloc(device: &ARef<Device>, entries: u32, cpu: Option<u32>) -> Result<Arc<Self>> {
+        let cpu = cpu.map_or(-1, |cpu| c_int::try_from(cpu).unwrap_or(c_int::MAX));
         Arc::pin_init(
             // INVARIANT: The queue is new, of `device` and quiet, as the helper says. `drop()` frees
             // it: no initializer after it fails.
             try_pin_init!(Self {
                 cq: {
                     // SAFETY: `device` is valid as a reference.
-                    let cq =
-                        unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
+                    let cq = unsafe {
+                        rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries, cpu)
+                    };
                     NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?
                 },
                 device: device.clone(),
                 quiet: Atomic::new(true),
+                reaping: Atomic::new(false),
                 stuck: Atomic::new(false),
                 listeners <- new_mutex!(0),
                 pollers: Atomic::new(0),
@@ -99,15 +106,6 @@ impl Cq {
             }? Error),
             GFP_KERNEL,
         )
-    }
-
-    /// Allocates a completion queue with `entries` entries, to which softirq listens from the
-    /// start: callbacks of requests are called there as soon as they have completed. May sleep.
-    pub fn alloc_for_callbacks(device: &ARef<Device>, entries: u32) -> Result<Arc<Self>> {
-        let this = Self::alloc(device, entries)?;
-        // Nobody stops.
-        core::mem::forget(this.listen());
-        Ok(this)
     }
 
     /// Reserves `count` entries for requests of `queue`. May sleep.
@@ -240,10 +238,28 @@ impl Cq {
             return false;
         }
         if self.try_quiet() {
-            // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
-            unsafe { rdma_bindings::rdma_helper_reap_cq(self.as_raw(), BUDGET) };
+            self.progress();
         }
         true
+    }
+
+    /// Calls the callbacks of what has completed, unless somebody else does. Any context.
+    pub fn progress(&self) {
+        if self.quiet.load(Relaxed) && !self.reaping.xchg(true, Full) {
+            // Full: either this sees that the queue is not quiet any more, or `make_loud` waits.
+            if self.quiet.load(Relaxed) {
+                // SAFETY: `cq` is valid as long as `self`. Softirq doesn't poll a quiet queue.
+                unsafe { rdma_bindings::rdma_helper_reap_cq(self.as_raw(), BUDGET) };
+            }
+            self.reaping.store(false, Release);
+        }
+    }
+
+    /// Sleeps until no task takes completions out, and keeps others from it until `reaping` is reset.
+    fn claim(&self) {
+        while self.reaping.xchg(true, Full) {
+            fsleep(A_MOMENT);
+        }
     }
 
     /// Calls the callbacks of all that has completed, and returns when they have. Sleeps while softirq is at
@@ -253,26 +269,45 @@ impl Cq {
         while !self.try_quiet() {
             fsleep(A_MOMENT);
         }
+        self.claim();
         // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
         unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), ALL) };
+        self.reaping.store(false, Release);
         if *listeners > 0 {
             self.make_loud();
         }
     }
 
-    /// Has softirq call the callbacks of what completes, from now on until what is returned is
-    /// dropped; also of what has completed before. May sleep, but not for long.
+    /// Has softirq call the callbacks of completions until the result is dropped, also of earlier
+    /// completions. May sleep, but not for long.
     pub(crate) fn listen(&self) -> Listening<'_> {
+        self.add_listener();
+        Listening(self)
+    }
+
+    /// Adds a listener, so that softirq calls the callbacks of completions, also of earlier ones. May
+    /// sleep, but not for long.
+    pub fn add_listener(&self) {
         let mut listeners = self.listeners.lock();
         *listeners += 1;
         self.make_loud();
-        Listening(self)
+    }
+
+    /// Removes a listener that was [added](Self::add_listener). May sleep, but not for long.
+    pub fn remove_listener(&self) {
+        let mut listeners = self.listeners.lock();
+        *listeners = listeners.saturating_sub(1);
+        if *listeners == 0 {
+            // If softirq is at it, the next one who reaps tries again.
+            self.try_quiet();
+        }
     }
 
     /// Arms the queue, if it is quiet. The lock must be held.
     fn make_loud(&self) {
-        if self.quiet.load(Relaxed) {
-            self.quiet.store(false, Relaxed);
+        if self.quiet.xchg(false, Full) {
+            self.claim();
+            self.reaping.store(false, Release);
             // SAFETY: `cq` is there as long as `self`, and was quiet.
             unsafe { rdma_bindings::rdma_helper_listen_cq(self.as_raw()) };
         }
@@ -298,12 +333,7 @@ pub(crate) struct Listening<'a>(&'a Cq);
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        let mut listeners = self.0.listeners.lock();
-        *listeners -= 1;
-        if *listeners == 0 {
-            // If softirq is at it, the next one who reaps tries again.
-            self.0.try_quiet();
-        }
+        self.0.remove_listener();
     }
 }
 

@@ -38,18 +38,25 @@ use crate::{
     work, //
 };
 use kernel::types::ScopeGuard;
-use kfabric::provider::{
-    cm::{
-        Bounds,
-        ConnRequest, //
+use kfabric::{
+    provider::{
+        cm::{
+            Bounds,
+            ConnRequest, //
+        },
+        cq::Delivery,
+        msg_ep::{
+            MsgEpOps,
+            MsgEpRequest,
+            QueueSpace, //
+        }, //
     },
-    msg_ep::{
-        MsgEpOps,
-        MsgEpRequest,
-        QueueSpace, //
-    }, //
+    EpPart, //
 };
-use rdma::wc::CqId;
+use rdma::{
+    wc::CqId,
+    Cq, //
+};
 
 /// A connected endpoint. The regions that are bound to it share its state.
 pub(crate) struct Ep(Arc<Inner>);
@@ -83,16 +90,15 @@ impl Ep {
         let refuses = resources.queue.is_some() && !resources.invalidates;
         let resources = QpResources {
             endpoint: SetOnce::new(),
+            polled: SetOnce::new(),
+            shared: SetOnce::new(),
             pd: pd.clone(),
             sends: asked.tx_size,
+            receives: asked.rx_size,
             by_peer,
             refuses_inv: refuses,
             sinks: sinks.clone(),
         };
-        if !asked.shares {
-            let created = resources.create_qp(asked.rx_size, None, |_| Ok(()));
-            created.map_err(driver_errors::no_endpoint)?;
-        }
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.
         if answers
@@ -123,7 +129,26 @@ impl Ep {
     }
 }
 
+impl EpPart for Inner {
+    fn progress(&self) {
+        self.with_polled(Cq::progress);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 impl Inner {
+    /// Calls `f` with the completion queue, if only readers look for completions. Any context.
+    fn with_polled(&self, f: impl FnOnce(&Cq)) {
+        if let Some(inside) = self.gate.enter() {
+            if let Some(cq) = inside.get().polled.as_ref() {
+                f(cq);
+            }
+        }
+    }
+
     /// Calls `f` with the resources on the device, if they exist.
     fn with_resources<R>(
         &self,
@@ -167,21 +192,28 @@ impl MsgEpOps for Ep {
     fn share(&self, context: &dyn provider::msg_ep::Srx) -> Result<(), Refusal> {
         let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
         let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
-        let (inner, srq) = (&self.0, srx.queue()?);
-        inner.with_resources(|resources| {
-            let sharers = &srx.sharers;
-            let joined = resources.create_qp(0, Some(&srq), |at| {
-                sharers.add(at, inner.conn.clone())?;
-                Ok(ScopeGuard::new_with_data(at, |at| sharers.remove(at)))
-            });
-            let at = joined.map_err(driver_errors::no_endpoint)?.dismiss();
-            inner.sharers.populate((at, sharers.clone()));
+        let shared = (srx.queue()?, srx.sharers.clone());
+        self.0.with_resources(|resources| {
+            resources.shared.populate(shared);
             Ok(())
         })
     }
 
-    fn enable(&self) -> Result<(), Refusal> {
-        Ok(())
+    fn enable(&self, delivery: Delivery) -> Result<(), Refusal> {
+        let inner = &self.0;
+        inner.with_resources(|resources| {
+            let sharers = resources.shared.as_ref().map(|(_, sharers)| sharers);
+            let joined = resources.create_qp(delivery, |at| {
+                let remove = |at| sharers.map_or((), |sharers| sharers.remove(at));
+                sharers.map_or(Ok(()), |sharers| sharers.add(at, inner.conn.clone()))?;
+                Ok(ScopeGuard::new_with_data(at, remove))
+            });
+            let at = joined.map_err(driver_errors::no_endpoint)?.dismiss();
+            sharers.inspect(|sharers| {
+                inner.sharers.populate((at, (*sharers).clone()));
+            });
+            Ok(())
+        })
     }
 
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {

@@ -101,7 +101,10 @@ fn answer<P: Provider>(
         };
         domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
         domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
-        domain.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
+        domain.data_progress = match wanted.manual {
+            true => kfi_bindings::kfi_progress_KFI_PROGRESS_MANUAL,
+            false => kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO,
+        };
         domain.resource_mgmt = kfi_bindings::kfi_resource_mgmt_KFI_RM_ENABLED;
         domain.mr_mode = offer.mr_mode;
         domain.mr_key_size = offer.mr_key_size;
@@ -117,6 +120,7 @@ fn answer<P: Provider>(
         }
         if let Some(msg) = &offer.msg {
             answer_msg(fields, msg)?;
+            (*fields.tx_attr).tclass = wanted.needs.msg.tclass.unwrap_or_default();
         }
         if offer.extras.endpoints > 0 {
             let ep = &mut *fields.ep_attr;

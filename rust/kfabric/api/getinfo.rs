@@ -30,10 +30,13 @@ use crate::{
         instances, //
     },
     prelude::*,
-    provider::fabric::{
-        Capabilities,
-        Offer,
-        EP_TYPE, //
+    provider::{
+        fabric::{
+            Capabilities,
+            Offer,
+            EP_TYPE, //
+        },
+        msg_ep, //
     },
     support::{
         c_ref::{
@@ -257,7 +260,9 @@ pub(crate) struct InfoHints<'a> {
     /// Authorization keys, to be handed back in the answer, and their sizes.
     pub(super) auth_key: Option<(NonNull<u8>, usize)>,
     pub(super) ep_auth_key: Option<(NonNull<u8>, usize)>,
-    needs: Needs,
+    /// `KFI_PROGRESS_MANUAL` for transfers, which the answer repeats.
+    pub(super) manual: bool,
+    pub(super) needs: Needs,
 }
 
 impl<'a> InfoHints<'a> {
@@ -307,6 +312,8 @@ impl<'a> InfoHints<'a> {
                 .and_then(|attr| Some((NonNull::new(attr.auth_key)?, attr.auth_key_size))),
             ep_auth_key: ep
                 .and_then(|attr| Some((NonNull::new(attr.auth_key)?, attr.auth_key_size))),
+            manual: domain
+                .is_some_and(|attr| attr.data_progress == c::kfi_progress_KFI_PROGRESS_MANUAL),
             needs,
         }
     }
@@ -423,6 +430,9 @@ fn add_tx(needs: &mut Needs, attr: &c::kfi_tx_attr) {
     msg.tx_size = attr.size;
     msg.iov_limit = msg.iov_limit.max(attr.iov_limit);
     msg.rma_iov_limit = attr.rma_iov_limit;
+    let dscp = msg_ep::dscp(attr.tclass);
+    msg.tclass = dscp.ok().flatten().and(Some(attr.tclass));
+    needs.beyond |= dscp.is_err();
 }
 
 fn add_rx(needs: &mut Needs, attr: &c::kfi_rx_attr) {

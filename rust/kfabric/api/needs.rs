@@ -60,6 +60,8 @@ pub(super) struct MsgNeeds {
     pub(super) cq_data_size: usize,
     /// How many receive contexts an endpoint shares.
     pub(super) shared: usize,
+    /// A traffic class, other than best effort.
+    pub(super) tclass: Option<u32>,
 }
 
 impl MsgNeeds {
@@ -96,6 +98,11 @@ impl MsgNeeds {
                     c"domain_attr->cq_data_size",
                 ),
                 less(shared, self.shared, c"domain_attr->max_ep_srx_ctx"),
+                (
+                    self.tclass.is_some() && !limits.bounded,
+                    c"tx_attr->tclass",
+                    0,
+                ),
             ],
         )
     }

@@ -303,7 +303,7 @@ impl Info {
 ///
 /// # Invariants
 ///
-/// The list has one info, with endpoint, domain and fabric attributes. Its names and addresses are
+/// The list has one info, with endpoint, transmit, domain and fabric attributes. Its names and addresses are
 /// null or kmalloc memory.
 pub struct Hints(InfoList);
 
@@ -383,6 +383,22 @@ impl Hints {
     /// Requires keys of at least `bytes` bytes.
     pub fn mr_key_size(mut self, bytes: usize) -> Self {
         self.domain(|attr| attr.mr_key_size = bytes);
+        self
+    }
+
+    /// Lets transfers progress only when the consumer reads (`KFI_PROGRESS_MANUAL`). Then a completion
+    /// queue without a handler that nobody can wait for is polled, without interrupts.
+    pub fn manual_progress(mut self) -> Self {
+        self.domain(|attr| attr.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_MANUAL);
+        self
+    }
+
+    /// Requires connections whose packets have this differentiated services code point, 0 to 63
+    /// (`KFI_TC_DSCP`).
+    pub fn dscp(mut self, dscp: u8) -> Self {
+        let attr = self.info().tx_attr;
+        // SAFETY: `tx_attr` is valid by the invariant, and `self` owns it.
+        unsafe { (*attr).tclass = u32::from(dscp) | kfi_bindings::KFI_TC_DSCP };
         self
     }
 

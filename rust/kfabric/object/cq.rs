@@ -8,7 +8,10 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    domain::DomainBody,
+    domain::{
+        DomainBody,
+        DomainObject, //
+    },
     prelude::*,
     queues::{
         self,
@@ -23,6 +26,7 @@ use super::{
 use crate::provider::cq::{
     CqCore,
     CqErrEntry,
+    Delivery,
     Notify, //
 };
 
@@ -297,7 +301,7 @@ pub(crate) unsafe extern "C" fn open(
     // until the queue is closed. An open queue calls the handler, and closing the queue waits for
     // the call.
     unsafe {
-        opening::open(domain.cast(), cq, |_, cq| {
+        opening::open(domain.cast(), cq, |domain: &DomainObject, cq| {
             let wanted = parse_attr(attr, parse)?;
             let handler: Option<KBox<Notify>> = match comp_handler {
                 Some(call) => {
@@ -311,8 +315,12 @@ pub(crate) unsafe extern "C" fn open(
                 ops: OPS.as_ptr(),
                 comp_handler,
             };
+            let delivery = Delivery {
+                cpu: wanted.cpu,
+                polled: domain.is_manual() && wanted.waits.is_none() && handler.is_none(),
+            };
             let body = CqBody {
-                queue: CqCore::new(wanted.size, wanted.cpu, handler)?,
+                queue: CqCore::new(wanted.size, delivery, handler)?,
                 waiters: Children::new(),
                 format: wanted.format,
                 waits: wanted.waits,

@@ -52,6 +52,7 @@ pub(crate) struct DomainBody {
     mr_mode: i32,
     /// The requested capabilities.
     caps: u64,
+    manual: bool,
     pub(super) auth_key: KVec<u8>,
     pub(super) keys: Pin<KBox<KeyMap>>,
     /// The regions whose registration is pending.
@@ -123,6 +124,11 @@ impl DomainBody {
     /// Returns whether the consumer requested these capabilities.
     pub(crate) fn has_caps(&self, caps: u64) -> bool {
         self.caps & caps == caps
+    }
+
+    /// Returns whether transfers need to progress only when the consumer reads (`KFI_PROGRESS_MANUAL`). Any context.
+    pub(super) fn is_manual(&self) -> bool {
+        self.manual
     }
 
     /// Returns the event queue of registrations, if it is open. Any context.

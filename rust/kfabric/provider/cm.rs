@@ -9,7 +9,7 @@ use crate::prelude::*;
 use core::any::Any;
 use kernel::str::CString;
 
-/// The timeouts of a connection.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The connect timeout in milliseconds; not 0.
@@ -19,6 +19,8 @@ pub struct Bounds {
     pub stall: u32,
     /// The minimum delay in microseconds until the peer repeats a message that found no receive.
     pub rnr_delay: u32,
+    /// The differentiated services code point of packets to the peer: 0 to 63.
+    pub dscp: Option<u8>,
 }
 
 impl Default for Bounds {
@@ -27,6 +29,7 @@ impl Default for Bounds {
             connect: 30_000,
             stall: 60_000,
             rnr_delay: 640,
+            dscp: None,
         }
     }
 }

@@ -24,6 +24,7 @@ use self::{
         Waits, //
     }, //
 };
+use super::ep::EpCore;
 use crate::{
     prelude::*,
     support::irqlock::{
@@ -46,6 +47,16 @@ pub use ring::{
 };
 pub(crate) use wakeups::Notify;
 
+/// The consumer's wishes for how a provider finds completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// The CPU near which completions should arrive (`KFI_AFFINITY`). It may not exist.
+    pub cpu: Option<u32>,
+    /// Reads of the queue look for completions ([`EpPart::progress`](super::ep::EpPart::progress)), so that the device
+    /// needs no interrupts.
+    pub polled: bool,
+}
+
 /// A completion queue.
 ///
 /// The consumer's object and each operation keep a reference. After the consumer closes its object, the queue discards
@@ -67,7 +78,10 @@ pub(crate) use wakeups::Notify;
 #[pin_data]
 pub struct CqCore {
     size: usize,
-    cpu: Option<u32>,
+    delivery: Delivery,
+    /// The endpoints that a read of a polled queue looks at.
+    #[pin]
+    sources: IrqLock<KVec<Arc<EpCore>>>,
     taken: Atomic<usize>,
     #[pin]
     state: IrqLock<State>,
@@ -88,10 +102,10 @@ struct State {
 }
 
 impl CqCore {
-    /// Creates a queue with `size` places, or one place if `size` is 0. `cpu` is the consumer's preferred CPU. May sleep.
+    /// Creates a queue with `size` places, or one place if `size` is 0. May sleep.
     pub(crate) fn new(
         size: usize,
-        cpu: Option<u32>,
+        delivery: Delivery,
         handler: Option<KBox<Notify>>,
     ) -> Result<Arc<Self>, Errno> {
         let size = size.max(1);
@@ -103,7 +117,8 @@ impl CqCore {
         // INVARIANT: There are no places and no entries.
         let queue = pin_init!(Self {
             size,
-            cpu,
+            delivery,
+            sources <- new_irq_lock!(KVec::new(), c"kfabric_cq_sources"),
             taken: Atomic::new(0),
             state <- new_irq_lock!(state, c"kfabric_cq"),
             readable <- new_condvar!("kfabric_cq"),
@@ -137,9 +152,37 @@ impl CqCore {
         self.size.saturating_sub(self.taken.load(Relaxed))
     }
 
-    /// Returns the consumer's preferred CPU for completions (`KFI_AFFINITY`). The CPU may not exist.
-    pub fn cpu(&self) -> Option<u32> {
-        self.cpu
+    /// Returns how completions should be found.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    /// Has reads look at an endpoint, until it is [removed](Self::remove_source). May sleep.
+    pub(crate) fn add_source(&self, endpoint: &Arc<EpCore>) -> Result<(), Errno> {
+        self.remove_source(endpoint);
+        let added = self
+            .sources
+            .with(|sources| sources.push(endpoint.clone(), GFP_ATOMIC));
+        Ok(added?)
+    }
+
+    /// Has reads ignore an endpoint. Any context.
+    pub(crate) fn remove_source(&self, endpoint: &Arc<EpCore>) {
+        self.sources
+            .with(|sources| sources.retain(|source| !Arc::ptr_eq(source, endpoint)));
+    }
+
+    /// Looks for completions of all endpoints. Any context.
+    fn progress(&self) {
+        let mut at = 0;
+        while let Some(source) = self.sources.with(|sources| sources.get(at).cloned()) {
+            if let Some(inside) = source.enter() {
+                if let Some(part) = inside.part() {
+                    part.progress();
+                }
+            }
+            at += 1;
+        }
     }
 
     /// Returns whether the caller runs inside of the queue's handler. Any context.
@@ -158,6 +201,7 @@ impl CqCore {
             // The last reference to the queue may be dropped in any context, and the ring must not be.
             mem::replace(&mut state.ring, CqRing::without_room())
         });
+        self.sources.with(|sources| sources.clear());
         // Free the places of unread entries, because bound endpoints need them.
         self.give_back(ring.len());
         drop(ring);
@@ -256,8 +300,12 @@ impl CqCore {
     /// - `EAGAIN`: the queue is empty.
     /// - `EAVAIL`: the reader must read a failure first.
     pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&CqEntry)) -> Result<usize, Errno> {
-        let first = self.state.with(|state| self.begin(state, most, &mut out))?;
-        Ok(self.go_on(first, most, out))
+        let mut first = self.state.with(|state| self.begin(state, most, &mut out));
+        if self.delivery.polled && first == Err(Errno::EAGAIN) {
+            self.progress();
+            first = self.state.with(|state| self.begin(state, most, &mut out));
+        }
+        Ok(self.go_on(first?, most, out))
     }
 
     /// Waits for `threshold` entries or a failure, then [reads](Self::read). `left` is the timeout, if there is one. After

@@ -8,6 +8,18 @@
 use crate::prelude::*;
 use core::any::Any;
 
+/// The provider's part of an endpoint.
+pub trait EpPart: Any + Send + Sync {
+    /// Looks for completed transfers, if the endpoint was enabled with [`Delivery::polled`]. The caller reads a completion
+    /// queue of the endpoint. Any context.
+    ///
+    /// [`Delivery::polled`]: super::cq::Delivery::polled
+    fn progress(&self);
+
+    /// Returns `self` as [`Any`], for extensions of the provider. Any context.
+    fn as_any(&self) -> &dyn Any;
+}
+
 /// An endpoint.
 ///
 /// The consumer's object and each bound region keep a reference. A region may outlive the endpoint, but no peer can
@@ -31,7 +43,7 @@ struct State {
     /// The number of current accesses.
     users: usize,
     /// The provider's part, for bound regions.
-    part: Option<Arc<dyn Any + Send + Sync>>,
+    part: Option<Arc<dyn EpPart>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +101,7 @@ impl EpCore {
     }
 
     /// Attaches the provider's part. The close drops it. May sleep for a short time.
-    pub fn attach(&self, part: Arc<dyn Any + Send + Sync>) {
+    pub fn attach(&self, part: Arc<dyn EpPart>) {
         let before = self.state.with(|state| state.part.replace(part));
         drop(before);
     }
@@ -131,7 +143,7 @@ pub struct EndpointAccess<'a>(&'a EpCore);
 
 impl EndpointAccess<'_> {
     /// Returns the provider's [attached](EpCore::attach) part. The caller must drop it before `self`. Any context.
-    pub fn part(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    pub fn part(&self) -> Option<Arc<dyn EpPart>> {
         self.0.state.with(|state| state.part.clone())
     }
 }

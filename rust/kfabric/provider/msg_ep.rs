@@ -8,7 +8,10 @@ use super::{
         ConnEvents, //
         ConnRequest,
     },
-    cq::Context,
+    cq::{
+        Context,
+        Delivery, //
+    },
     ep::EpCore,
     ticket::Ticket, //
 };
@@ -21,6 +24,7 @@ use crate::{
     prelude::*, //
 };
 use core::any::Any;
+use kfi_bindings as c;
 
 /// The requested attributes of a new endpoint, which are within the domain's limits.
 pub struct MsgEpRequest {
@@ -83,8 +87,27 @@ pub struct MsgLimits {
     pub cq_data_size: usize,
     /// Maximum length of private data with a connection request, an acceptance and a rejection, in bytes.
     pub cm_data_size: [usize; 3],
-    /// Connections support the timeouts of [`Bounds`].
+    /// Connections support [`Bounds`].
     pub bounded: bool,
+}
+
+/// Returns the code point of a traffic class, or `None` for best effort. Any context.
+///
+/// # Errors
+///
+/// - `ENODATA`: it is another class.
+pub(crate) fn dscp(tclass: u32) -> Result<Option<u8>, Refusal> {
+    match tclass {
+        c::KFI_TC_UNSPEC | c::KFI_TC_BEST_EFFORT => Ok(None),
+        // The helper kfi_tc_dscp_set() makes these. A code point has six bits.
+        _ => match u8::try_from(tclass ^ c::KFI_TC_DSCP) {
+            Ok(dscp @ 0..=63) => Ok(Some(dscp)),
+            _ => {
+                let refusal = Refusal::new(Errno::ENODATA, c"no such traffic class");
+                Err(refusal.value(u64::from(tclass)))
+            }
+        },
+    }
 }
 
 /// A transfer to post, with its ticket. Lent memory of the transfer stays valid until the ticket ends.
@@ -153,8 +176,9 @@ pub trait MsgEpOps: Send + Sync {
         Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
 
-    /// Enables the endpoint, so that it takes receives. May sleep.
-    fn enable(&self) -> Result<(), Refusal>;
+    /// Enables the endpoint, so that it takes receives. `delivery` holds for its completion queues. The core may try again
+    /// after a failure. May sleep.
+    fn enable(&self, delivery: Delivery) -> Result<(), Refusal>;
 
     /// Starts to connect to a peer, which gets `data`. The provider reports the result by [`ConnEvents`]. May sleep.
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;

@@ -27,6 +27,10 @@ pub struct ConnParam {
     /// Delay before a peer retries after "receiver not ready", in the encoding of the wire: 1 to 31
     /// are 10 µs to 492 ms, 0 is 655 ms.
     pub min_rnr_timer: u8,
+    /// Type of service of the packets, of which the upper six bits are the differentiated services code
+    /// point. With [`None`], the connection manager chooses. Both sides use the value of the connecting
+    /// side.
+    pub tos: Option<u8>,
 }
 
 impl Default for ConnParam {
@@ -38,6 +42,7 @@ impl Default for ConnParam {
             rnr_retry_count: 7,
             ack_timeout: None,
             min_rnr_timer: 12,
+            tos: None,
         }
     }
 }

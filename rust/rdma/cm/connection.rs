@@ -91,6 +91,9 @@ impl Connection {
             id: Id::new(state.clone())?,
         };
         state.begin(&this.id);
+        if let Some(tos) = proposal.terms.tos {
+            this.id.set_tos(tos);
+        }
         // The first event may arrive during this call.
         this.id.resolve(from, to, proposal.limit)?;
         Ok(this)

@@ -156,6 +156,12 @@ impl<T: Target> Id<T> {
         to_result(unsafe { b::rdma_resolve_addr(self.as_raw(), from, to.as_mut_ptr(), limit) })
     }
 
+    /// Sets the type of service, before the address is resolved.
+    pub(super) fn set_tos(&self, tos: u8) {
+        // SAFETY: `id` is valid by the type invariant.
+        unsafe { b::rdma_set_service_type(self.as_raw(), tos.into()) };
+    }
+
     /// Returns the local address, if it is known.
     pub(super) fn local(&self) -> Option<SocketAddr> {
         // SAFETY: `id` is valid by the type invariant. A concurrent change yields arbitrary bytes,

@@ -418,7 +418,10 @@ impl Conn {
 
 fn proposal<'a>(private_data: &'a [u8], bounds: &Bounds) -> Proposal<'a> {
     Proposal {
-        terms: ConnParam::default().with_rnr_delay(bounds.rnr_delay),
+        terms: ConnParam {
+            tos: bounds.dscp.map(|dscp| dscp << 2),
+            ..ConnParam::default().with_rnr_delay(bounds.rnr_delay)
+        },
         private_data,
         limit: bounds.connect,
         stall: bounds.stall,

@@ -4,13 +4,15 @@
 
 use super::{
     conn::Signal,
-    read_sinks::Sinks, //
+    read_sinks::Sinks,
+    sharers::Sharers, //
 };
 use crate::{
     prelude::*,
     rxe::ByPeer, //
 };
 use kfabric::{
+    provider::cq::Delivery,
     Atomics,
     LocalRules,
     MappedAs,
@@ -37,8 +39,13 @@ use rdma::{
 pub(super) struct QpResources {
     // The order of the fields is the order in which they go.
     pub(super) endpoint: SetOnce<Arc<cm::Endpoint>>,
+    /// The completion queue, if only readers look for completions.
+    pub(super) polled: SetOnce<Arc<Cq>>,
+    /// The shared receives, if the endpoint has any, and the connections that share them.
+    pub(super) shared: SetOnce<(Arc<Srq>, Arc<Sharers>)>,
     pub(super) pd: Arc<Pd>,
     pub(super) sends: usize,
+    pub(super) receives: usize,
     pub(super) by_peer: Option<ByPeer>,
     /// The device has refused `IB_WR_LOCAL_INV`.
     pub(super) refuses_inv: bool,
@@ -47,20 +54,20 @@ pub(super) struct QpResources {
 }
 
 impl QpResources {
-    /// Creates the queue pair, with space for `receives` receives, or with the receives of `srq`.
-    /// Calls `join` with the completion queue before the first completion, and returns the result
-    /// of `join`. If there is no queue pair in the end, that result is dropped, and the caller may
-    /// try again. After success, the caller must not call this again. May sleep.
+    /// Creates the queue pair, and a completion queue for `delivery`. Calls `join` with the completion
+    /// queue before the first completion, and returns the result of `join`. If there is no queue pair
+    /// in the end, that result is dropped, and the caller may try again. After success, the caller must
+    /// not call this again. May sleep.
     pub(super) fn create_qp<J>(
         &self,
-        receives: usize,
-        srq: Option<&Arc<Srq>>,
+        delivery: Delivery,
         join: impl FnOnce(CqId) -> Result<J>,
     ) -> Result<J> {
+        let srq = self.shared.as_ref().map(|(srq, _)| srq);
         let (pd, device) = (&self.pd, self.pd.device());
         let depths = Depths {
             send: self.sends.try_into()?,
-            receive: receives.try_into()?,
+            receive: self.receives.try_into()?,
             segments: segments(&device.limits()).try_into()?,
             inline: INJECT_SIZE.try_into()?,
         };
@@ -68,7 +75,10 @@ impl QpResources {
             Some(srq) => srq.entries()?,
             None => depths.in_receive_queue(),
         };
-        let cq = Cq::alloc_for_callbacks(device, depths.in_send_queue() + receives)?;
+        let cq = Cq::alloc(device, depths.in_send_queue() + receives, delivery.cpu)?;
+        if !delivery.polled {
+            cq.add_listener();
+        }
         let port = device.ports().next().ok_or(ENODEV)?.number();
         // The rights of a region limit the peer.
         let access: AccessFlags =
@@ -77,6 +87,9 @@ impl QpResources {
         let endpoint = cm::Endpoint::new(qp)?;
         // Dropped before the queue, whose number isn't another one's until then.
         let joined = join(cq.id())?;
+        if delivery.polled {
+            self.polled.populate(cq);
+        }
         match self.endpoint.populate(endpoint) {
             true => Ok(joined),
             false => Err(EBUSY),

@@ -18,7 +18,10 @@ use crate::{
     params,
     prelude::*, //
 };
-use kfabric::EpCore;
+use kfabric::{
+    EpCore,
+    EpPart, //
+};
 use rdma::{
     cm::Endpoint,
     endpoint_mr::{
@@ -26,7 +29,8 @@ use rdma::{
         Invalidation,
         RegState,
         Settled, //
-    }, //
+    },
+    Cq, //
 };
 
 /// Number of attempts to allocate memory for a task that can't continue without it, and the time
@@ -127,8 +131,8 @@ impl EpRegion {
 }
 
 /// Returns the verbs side of an endpoint.
-pub(super) fn inner(part: &(dyn Any + Send + Sync)) -> Option<&Inner> {
-    part.downcast_ref()
+pub(super) fn inner(part: &dyn EpPart) -> Option<&Inner> {
+    part.as_any().downcast_ref()
 }
 
 /// Posts an invalidation of a region. May sleep, but not for long.
@@ -243,6 +247,15 @@ impl Inner {
         if fate.is_invalidated() && (fate.is_settled() || fate.wait(1)) {
             return true;
         }
+        // Nobody may read a polled queue meanwhile.
+        self.with_polled(Cq::add_listener);
+        let ended = self.await_end_listening(fate, nudge, limit);
+        self.with_polled(Cq::remove_listener);
+        ended
+    }
+
+    /// Waits like [`await_end`](Self::await_end), while softirq looks for completions.
+    fn await_end_listening(&self, fate: &RegState, nudge: Nudge<'_>, limit: u32) -> bool {
         for _ in 0..limit.saturating_mul(MOMENTS) {
             if fate.is_settled() {
                 return true;

@@ -24,7 +24,8 @@ use crate::{
 };
 use kfabric::{
     provider::reuse::ReusableMrOps,
-    EpCore, //
+    EpCore,
+    EpPart, //
 };
 use rdma::{
     endpoint_mr::Settled,
@@ -36,7 +37,7 @@ use rdma::{
 pub(crate) struct ReusableRegion {
     link: Arc<Link>,
     /// The endpoint's [`Inner`].
-    endpoint: Arc<dyn Any + Send + Sync>,
+    endpoint: Arc<dyn EpPart>,
     mr: ReusableMr<Memory, RegionFailure>,
     stock: Arc<MrStock>,
     /// The entries of a list of `pages` pages.

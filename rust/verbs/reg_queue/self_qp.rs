@@ -117,7 +117,7 @@ impl SelfQp {
     fn connect(pd: &Arc<Pd>, depths: Depths, way: SelfPath, limit: u32) -> Result<Self> {
         let SelfPath { address, path } = way;
         let mtu = path.mtu();
-        let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
+        let cq = Cq::alloc(pd.device(), depths.in_send_queue(), None)?;
         let how = Reliability::default();
         // Peers may do nothing on this queue pair.
         let qp = Qp::create(pd, &cq, depths, None)?.init(address.port, AccessFlags::default())?;

@@ -66,7 +66,7 @@ mod tests {
         let queue = CompletionQueue::open(&domain()?, options(4).cpu(3))?;
         let mut room = [Completion::ROOM; 4];
         let completions = queue.completions();
-        assert_eq!(core_side(&queue)?.queue.cpu(), Some(3));
+        assert_eq!(core_side(&queue)?.queue.delivery().cpu, Some(3));
         assert_eq!(completions.read(&mut room)?, Completed::Nothing);
         assert_eq!(queue.wait(&mut room, 1, Some(0))?, Completed::Nothing);
         place(&queue)?.complete(done(usize::MAX - 9));
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(queue.wait(&mut room, 1, None), Err(Errno::ENOSYS));
         assert_eq!(queue.signal(), Err(Errno::ENOSYS));
         let core = core_side(&queue)?.queue.clone();
-        assert_eq!((core.size(), core.cpu()), (1024, None));
+        assert_eq!((core.size(), core.delivery().cpu), (1024, None));
         let error = CompletionQueue::open(&domain, options(usize::MAX)).err();
         assert_eq!(error, Some(Errno::EINVAL));
         // The domain stays open with it.

@@ -118,6 +118,7 @@ unsafe fn make(
         mr_limits,
         mr_mode,
         caps,
+        manual: attr.data_progress == c::kfi_progress_KFI_PROGRESS_MANUAL,
         auth_key,
         keys,
         unsettled: PendingRegs::new(enable_pending)?,

@@ -22,6 +22,7 @@ use crate::{
             ConnFailed,
             ConnHandler, //
         },
+        cq::Delivery,
         msg_ep::MsgEpOps, //
     }, //
 };
@@ -63,6 +64,8 @@ pub(super) struct MsgEpInit {
     pub(super) answers: bool,
     /// True if the endpoint takes its receives from a shared context.
     pub(super) shares: bool,
+    /// The code point of packets to the peer.
+    pub(super) dscp: Option<u8>,
 }
 
 // SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
@@ -137,12 +140,43 @@ impl Msg {
             writer: eq.writer(self.init.fid, self.init.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
-        self.imp.enable()?;
+        self.imp.enable(self.delivery()?)?;
         open()?;
         let _ = self
             .phase
             .change(EpPhase::Enabled, |phase| phase == EpPhase::New);
         Ok(())
+    }
+
+    /// Returns how the provider should find completions. If it is only when the consumer reads, has the completion queues
+    /// look at the endpoint. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    fn delivery(&self) -> Result<Delivery, Errno> {
+        let EpBindings {
+            transmit,
+            receive,
+            counters,
+            ..
+        } = &self.bound;
+        let queues = || {
+            [receive, transmit]
+                .into_iter()
+                .filter_map(|cq| Some(&cq.as_ref()?.cq))
+        };
+        // Counters and shared receives progress without a read.
+        let polled = !self.init.shares
+            && counters.iter().all(|counter| counter.as_ref().is_none())
+            && queues().all(|cq| cq.delivery().polled);
+        if polled {
+            queues().try_for_each(|cq| cq.add_source(&self.ties.endpoint))?;
+        }
+        Ok(Delivery {
+            cpu: queues().find_map(|cq| cq.delivery().cpu),
+            polled,
+        })
     }
 
     /// Starts a connection by `begin`. May sleep.
@@ -219,6 +253,10 @@ impl Msg {
     /// Calls [`end`](Self::end), and removes unread events of the endpoint. Sleeps.
     pub(super) fn close(&self) {
         self.end();
+        for cq in [&self.bound.transmit, &self.bound.receive] {
+            cq.as_ref()
+                .inspect(|bound| bound.cq.remove_source(&self.ties.endpoint));
+        }
         if let Some(eq) = self.bound.eq.as_ref() {
             eq.forget_all(self.init.fid);
         }
@@ -303,17 +341,19 @@ impl EpOptions {
             connect,
             stall,
             rnr_delay,
+            ..
         } = Bounds::default();
         Self([connect, stall, rnr_delay].map(Atomic::new))
     }
 
-    /// Returns the options that apply to a connection.
-    pub(super) fn bounds(&self) -> Bounds {
+    /// Returns the options that apply to a connection with this code point.
+    pub(super) fn bounds(&self, dscp: Option<u8>) -> Bounds {
         let [connect, stall, rnr_delay] = self.0.each_ref().map(|option| option.load(Relaxed));
         Bounds {
             connect,
             stall,
             rnr_delay,
+            dscp,
         }
     }
 

@@ -32,7 +32,10 @@ use crate::{
     },
     provider::{
         fabric::EP_TYPE,
-        msg_ep::MsgEpRequest, //
+        msg_ep::{
+            dscp,
+            MsgEpRequest, //
+        }, //
     }, //
 };
 use kfi_bindings::{
@@ -66,6 +69,7 @@ fn make_msg(
         context,
         op_flags: attr.op_flags,
         shares: attr.shares,
+        dscp: attr.dscp,
         peer: attr.peer,
         answers: !info.handle.is_null(),
     };
@@ -205,6 +209,7 @@ struct MsgEpAttr {
     op_flags: OpFlags,
     source: Option<SocketAddr>,
     peer: Option<SocketAddr>,
+    dscp: Option<u8>,
 }
 
 /// Reads the attributes of a connected endpoint from an info. Any context.
@@ -238,8 +243,14 @@ fn msg_attr(limits: &MsgLimits, info: &kfi_info) -> Result<MsgEpAttr, Refusal> {
         let why = c"endpoints share no receives";
         return Err(Refusal::new(Errno::ENODATA, why));
     }
+    let dscp = tx.map_or(Ok(None), |attr| dscp(attr.tclass))?;
+    if dscp.is_some() && !limits.bounded {
+        let why = c"endpoints have no traffic class";
+        return Err(Refusal::new(Errno::ENODATA, why));
+    }
     Ok(MsgEpAttr {
         shares,
+        dscp,
         tx_size: within(tx.map_or(0, |attr| attr.size), limits.tx_size)?,
         rx_size: match shares {
             true => 0,

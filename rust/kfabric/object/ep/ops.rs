@@ -301,7 +301,7 @@ unsafe extern "C" fn connect(
             };
             let data = private_data(param, paramlen)?;
             let [most, _, _] = msg.limits.cm_data_size;
-            let bounds = msg.options.bounds();
+            let bounds = msg.options.bounds(msg.init.dscp);
             begin(endpoint, data, most, |imp| imp.connect(peer, data, &bounds))
         })
     }
@@ -321,7 +321,7 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
             let data = private_data(param, paramlen)?;
             let msg = endpoint.transferring()?;
             let [_, most, _] = msg.limits.cm_data_size;
-            let bounds = msg.options.bounds();
+            let bounds = msg.options.bounds(msg.init.dscp);
             begin(endpoint, data, most, |imp| imp.accept(data, &bounds))
         })
     }

@@ -153,7 +153,7 @@ impl Probe {
             script: KBox::new(script, GFP_KERNEL)?,
         };
         let handler: KBox<Notify> = KBox::new(move || calls.notify(), GFP_KERNEL)?;
-        let queue = CqCore::new(size, None, Some(handler))?;
+        let queue = CqCore::new(size, Delivery::default(), Some(handler))?;
         *self.queue.lock() = Some(queue.clone());
         Ok(queue)
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn in_order_and_round_and_round() -> Result {
-        let queue = CqCore::new(3, None, None)?;
+        let queue = CqCore::new(3, Delivery::default(), None)?;
         for start in 0..10 {
             complete(&queue, start)?;
             fail(&queue, start + 1)?;
@@ -206,8 +206,12 @@ mod tests {
 
     #[test]
     fn places_are_taken_until_read() -> Result {
-        let queue = CqCore::new(3, Some(5), None)?;
-        assert_eq!((queue.size(), queue.cpu()), (3, Some(5)));
+        let delivery = Delivery {
+            cpu: Some(5),
+            polled: false,
+        };
+        let queue = CqCore::new(3, delivery, None)?;
+        assert_eq!((queue.size(), queue.delivery()), (3, delivery));
         let first = queue.reserve().ok_or(EINVAL)?;
         let second = queue.reserve().ok_or(EINVAL)?;
         let third = queue.reserve().ok_or(EINVAL)?;
@@ -234,7 +238,7 @@ mod tests {
     #[test]
     fn reads_are_as_long_as_asked_for() -> Result {
         let many = 3 * BATCH + 5;
-        let queue = CqCore::new(many, None, None)?;
+        let queue = CqCore::new(many, Delivery::default(), None)?;
         for n in 0..many {
             complete(&queue, n)?;
         }
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn any_context_will_do() -> Result {
-        let queue = CqCore::new(2, None, None)?;
+        let queue = CqCore::new(2, Delivery::default(), None)?;
         let outer = KBox::pin_init(new_irq_lock!((), c"kfabric_cq_kunit"), GFP_KERNEL)?;
         let unused = queue.reserve().ok_or(EINVAL)?;
         let used = queue.reserve().ok_or(EINVAL)?;
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_enough_or_in_time() -> Result {
-        let queue = CqCore::new(4, None, None)?;
+        let queue = CqCore::new(4, Delivery::default(), None)?;
         let soon = Some(msecs_to_jiffies(2));
         assert_eq!(wait(&queue, 1, Some(0)), Err(Errno::EAGAIN));
         assert_eq!(wait(&queue, 1, soon), Err(Errno::EAGAIN));
@@ -314,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_signal_waits_for_a_waiter() -> Result {
-        let queue = CqCore::new(4, None, None)?;
+        let queue = CqCore::new(4, Delivery::default(), None)?;
         queue.signal();
         queue.signal();
         // A read without a wait doesn't take the signal.
@@ -359,7 +363,7 @@ mod tests {
     fn nothing_gets_lost_between_threads() -> Result {
         const EACH: usize = 4000;
         const THREADS: usize = 3;
-        let queue = CqCore::new(20, None, None)?;
+        let queue = CqCore::new(20, Delivery::default(), None)?;
         let workers = OwnedQueue::new(c"kfabric_kunit", 4)?;
         for thread in 0..THREADS {
             let queue = queue.clone();

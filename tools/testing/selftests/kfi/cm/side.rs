@@ -234,7 +234,7 @@ fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
     let gid =
         (0..attr.gids).find_map(|index| Gid::get(port, index).ok().filter(|gid| gid.mac().is_ok()));
     let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
-    let cq = Cq::alloc(pd.device(), depths.in_send_queue())?;
+    let cq = Cq::alloc(pd.device(), depths.in_send_queue(), None)?;
     let how = Reliability::default();
     let qp = Qp::create(pd, &cq, depths, None)?.init(port.number(), AccessFlags::default())?;
     let itself = Peer {
@@ -257,7 +257,8 @@ impl Side {
 
     /// Makes a side whose driver should copy `inline` bytes of a request.
     pub(crate) fn with_inline(bench: &Bench, inline: u32) -> Result<Self> {
-        let cq = Cq::alloc_for_callbacks(bench.pd.device(), 2 * (DEPTH + 2))?;
+        let cq = Cq::alloc(bench.pd.device(), 2 * (DEPTH + 2), None)?;
+        cq.add_listener();
         let depths = Depths {
             send: DEPTH,
             receive: DEPTH,

@@ -76,6 +76,10 @@ struct ep_wants {
 	u64 caps;
 	/* In microseconds (KFI_OPT_RNR_DELAY). */
 	unsigned int rnr_delay;
+	/* Completion queues that are polled, and for this CPU, less one. */
+	bool polled;
+	unsigned int cpu;
+	u32 tclass;
 	/* Whose receives it takes, if it shares them. */
 	struct kfid_ep *srx;
 };
@@ -231,9 +235,14 @@ void ep_at_once_case(struct kfi_test *t);
 
 /* terms.c */
 void ep_terms_case(struct kfi_test *t);
+void ep_tclass_case(struct kfi_test *t);
 void ep_terms_shared_case(struct kfi_test *t);
 void ep_time_limit_case(struct kfi_test *t);
 void ep_no_io_case(struct kfi_test *t);
+
+/* polled.c */
+void ep_polled_case(struct kfi_test *t);
+void ep_vector_case(struct kfi_test *t);
 
 /* limits.c */
 void ep_limits_case(struct kfi_test *t);

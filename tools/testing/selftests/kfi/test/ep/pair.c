@@ -77,6 +77,8 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	hints->caps = wants->caps ?: KFI_MSG | KFI_RMA;
 	mode = (wants->mr_mode ?: EP_MODE) | (kfi_iwarp ? KFI_MR_ENDPOINT : 0);
 	hints->domain_attr->mr_mode = mode;
+	hints->domain_attr->data_progress = wants->polled ? KFI_PROGRESS_MANUAL : KFI_PROGRESS_UNSPEC;
+	hints->tx_attr->tclass = wants->tclass;
 	if (address) {
 		copy = kmemdup(address, sizeof(*address), GFP_KERNEL);
 		if (flags & KFI_SOURCE) {
@@ -89,8 +91,12 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	}
 	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, flags, hints, &info), 0);
 	kfi_freeinfo(hints);
-	if (info)
+	if (info) {
 		EXPECT_EQ(t, info->ep_attr->type, KFI_EP_MSG);
+		EXPECT_EQ(t, info->domain_attr->data_progress,
+			  wants->polled ? KFI_PROGRESS_MANUAL : KFI_PROGRESS_AUTO);
+		EXPECT_EQ(t, info->tx_attr->tclass, wants->tclass);
+	}
 	/* No offer needs these bits, so the consumer has to ask for them. */
 	if (info && wants->mr_mode & (KFI_MR_RAW | KFI_MR_LOCAL))
 		info->domain_attr->mr_mode = wants->mr_mode;
@@ -102,7 +108,9 @@ bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 {
 	struct kfi_cq_attr cq = {
 		.format = KFI_CQ_FORMAT_DATA,
-		.wait_obj = KFI_WAIT_UNSPEC,
+		.wait_obj = wants->polled ? KFI_WAIT_NONE : KFI_WAIT_UNSPEC,
+		.flags = wants->cpu ? KFI_AFFINITY : 0,
+		.signaling_vector = wants->cpu - 1,
 		.size = wants->cq_size,
 	};
 	struct kfi_eq_attr eq = { .wait_obj = KFI_WAIT_UNSPEC };

@@ -22,6 +22,10 @@
 /* How many queue pairs were given each value. */
 static atomic_t retries[8], rnr_timers[32];
 
+/* How many were given the traffic class of DSCP 10. */
+#define DSCP	10
+static atomic_t classes;
+
 static int modifies(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct ib_qp_attr *attr = (void *)regs_get_kernel_argument(regs, 1);
@@ -31,6 +35,8 @@ static int modifies(struct kprobe *probe, struct pt_regs *regs)
 		atomic_inc(&retries[attr->retry_cnt % ARRAY_SIZE(retries)]);
 	if (mask & IB_QP_MIN_RNR_TIMER)
 		atomic_inc(&rnr_timers[attr->min_rnr_timer % ARRAY_SIZE(rnr_timers)]);
+	if (mask & IB_QP_AV && attr->ah_attr.grh.traffic_class == DSCP << 2)
+		atomic_inc(&classes);
 	return 0;
 }
 
@@ -97,6 +103,31 @@ void ep_terms_case(struct kfi_test *t)
 		unregister_kprobe(&probes[set]);
 	if (p)
 		ep_pair_close(t, p);
+}
+
+/* Both sides send with the traffic class of the one that connects. Other classes are refused. */
+void ep_tclass_case(struct kfi_test *t)
+{
+	static const struct ep_wants wants = { .tclass = KFI_TC_DSCP | DSCP };
+	static const u32 wrong[] = { KFI_TC_DSCP | 64, KFI_TC_LOW_LATENCY, DSCP };
+	struct kprobe probe = { .symbol_name = "ib_modify_qp", .pre_handler = modifies };
+	struct ep_pair *p = NULL;
+	struct kfid_ep *ep;
+	int i;
+
+	atomic_set(&classes, 0);
+	if (!needs_feature(t, F_TCLASS) || !EXPECT_EQ(t, register_kprobe(&probe), 0))
+		return;
+	p = ep_connected(t, &wants);
+	unregister_kprobe(&probe);
+	if (!p)
+		return;
+	EXPECT_EQ(t, atomic_read(&classes), 2);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		p->info->tx_attr->tclass = wrong[i];
+		EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODATA);
+	}
+	ep_pair_close(t, p);
 }
 
 /* How many requests and acceptances were for queue pairs that don't share their receives, and that do. */
@@ -292,6 +323,11 @@ void ep_no_io_case(struct kfi_test *t)
 void ep_terms_case(struct kfi_test *t)
 {
 	ktap_skip(t, "the kernel has no kprobes");
+}
+
+void ep_tclass_case(struct kfi_test *t)
+{
+	ep_terms_case(t);
 }
 
 void ep_terms_shared_case(struct kfi_test *t)

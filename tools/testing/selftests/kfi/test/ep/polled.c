@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Completion queues that only reads look for completions of (KFI_PROGRESS_MANUAL), and the vector of a queue. */
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/kprobes.h>
+#include <rdma/ib_verbs.h>
+
+#include "ep.h"
+
+#define LEN		64
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+
+/* How long softirq is given for what it must not do. */
+#define A_WHILE_MS	100
+
+static const struct ep_wants polled = {
+	.polled = true,
+	.mr_mode = EP_MODE | KFI_MR_ENDPOINT,
+	.tx_size = 4,
+	.rx_size = 4,
+	.cq_size = 16,
+};
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x90113d00 + n);
+}
+
+/* Reads, as a consumer with interrupts off does, until there is anything. */
+static ssize_t poll(struct kfid_cq *cq, struct kfi_cq_data_entry *entry)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS), flags;
+	ssize_t n;
+
+	do {
+		local_irq_save(flags);
+		n = kfi_cq_read(cq, entry, 1);
+		local_irq_restore(flags);
+		cond_resched();
+	} while (n == -KFI_EAGAIN && time_before(jiffies, end));
+	return n;
+}
+
+static void completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags)
+{
+	struct kfi_cq_data_entry entry = {};
+
+	EXPECT_EQ(t, poll(cq, &entry), 1);
+	EXPECT(t, entry.op_context == context, "a completion of something else");
+	EXPECT_EQ(t, entry.flags, flags);
+}
+
+static void cancelled(struct kfi_test *t, struct kfid_cq *cq, void *context)
+{
+	struct kfi_cq_data_entry entry;
+	struct kfi_cq_err_entry err = {};
+
+	EXPECT_EQ(t, poll(cq, &entry), -KFI_EAVAIL);
+	EXPECT_EQ(t, kfi_cq_readerr(cq, &err, 0), 1);
+	EXPECT(t, err.op_context == context, "a failure of something else");
+	EXPECT_EQ(t, err.err, KFI_ECANCELED);
+}
+
+/* A message. Nobody but who reads looks whether it was sent, or has come. */
+static void message(struct kfi_test *t, struct ep_pair *p, u8 *mem, unsigned int n)
+{
+	struct ep_side *s = p->side;
+	struct kfi_cq_data_entry entry;
+
+	EXPECT_EQ(t, kfi_recv(s[1].ep, mem + LEN, LEN, NULL, 0, ctx(n)), 0);
+	EXPECT_EQ(t, kfi_send(s[0].ep, mem, LEN, NULL, 0, ctx(n + 1)), 0);
+	if (has_feature(F_DEVICE)) {
+		msleep(A_WHILE_MS);
+		EXPECT_EQ(t, kfi_tx_size_left(s[0].ep), 3);
+		EXPECT_EQ(t, kfi_rx_size_left(s[1].ep), 3);
+	}
+	completed(t, s[0].tx, ctx(n + 1), SENT);
+	completed(t, s[1].rx, ctx(n), RECEIVED);
+	EXPECT_EQ(t, kfi_tx_size_left(s[0].ep), 4);
+	EXPECT_EQ(t, kfi_rx_size_left(s[1].ep), 4);
+	EXPECT_EQ(t, kfi_cq_read(s[0].tx, &entry, 1), -KFI_EAGAIN);
+	EXPECT(t, pattern_is(mem + LEN, LEN, n), "other bytes");
+}
+
+/* Closing a region waits for its registration, whoever reads meanwhile. */
+static void region(struct kfi_test *t, struct ep_side *s, u8 *mem)
+{
+	struct kfid_mr *mr;
+
+	if (!EXPECT_EQ(t, kfi_mr_reg(s->domain, mem, LEN, KFI_REMOTE_READ, 0, 0, 0, &mr, NULL), 0))
+		return;
+	EXPECT_EQ(t, kfi_mr_bind(mr, &s->ep->fid, 0), 0);
+	EXPECT_EQ(t, kfi_mr_enable(mr), 0);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+}
+
+void ep_polled_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_connected(t, &polled);
+	u8 *mem = kzalloc(2 * LEN, GFP_KERNEL);
+	int i, end;
+
+	/* The connection ends by either side, and by the close. */
+	for (end = 0; p && EXPECT(t, mem, "no memory") && end < 3; end++) {
+		for (i = 1; i < 3; i++) {
+			pattern(mem, LEN, i);
+			message(t, p, mem, i);
+			region(t, &p->side[0], mem);
+		}
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(t, kfi_recv(p->side[0].ep, mem, LEN, NULL, 0, ctx(i)), 0);
+		if (end < 2) {
+			EXPECT_EQ(t, kfi_shutdown(p->side[end].ep, 0), 0);
+		} else {
+			EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+			p->side[0].ep = NULL;
+		}
+		for (i = 0; i < 3; i++)
+			cancelled(t, p->side[0].rx, ctx(i));
+		ep_pair_close(t, p);
+		p = end < 2 ? ep_connected(t, &polled) : NULL;
+	}
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+#ifdef CONFIG_KPROBES
+
+static int vector;
+
+static int allocates(struct kprobe *probe, struct pt_regs *regs)
+{
+	WRITE_ONCE(vector, regs_get_kernel_argument(regs, 3));
+	return 0;
+}
+
+/* Each queue has the vector of the CPU that it was opened for. */
+void ep_vector_case(struct kfi_test *t)
+{
+	struct kprobe probe = { .symbol_name = "__ib_alloc_cq", .pre_handler = allocates };
+	int cpu;
+
+	if (!needs_feature(t, F_DEVICE) || !EXPECT_EQ(t, register_kprobe(&probe), 0))
+		return;
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct ep_wants wants = { .cpu = cpu + 1 };
+		struct ep_pair *p = ep_listening(t, &wants);
+
+		if (p)
+			EXPECT_EQ(t, READ_ONCE(vector), cpu);
+		if (p)
+			ep_pair_close(t, p);
+	}
+	unregister_kprobe(&probe);
+}
+
+#else
+
+void ep_vector_case(struct kfi_test *t)
+{
+	ktap_skip(t, "no kprobes");
+}
+
+#endif
