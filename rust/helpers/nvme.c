@@ -147,6 +147,20 @@ blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
 	return nvme_fail_nonready_command(ctrl, rq);
 }
 
+/* Returns a CPU whose requests go to this queue, or -1. */
+int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index)
+{
+	unsigned int i, cpu;
+
+	for (i = 0; i < set->nr_maps; i++) {
+		for_each_online_cpu(cpu) {
+			if (set->map[i].nr_queues && set->map[i].mq_map[cpu] == index)
+				return cpu;
+		}
+	}
+	return -1;
+}
+
 /* Says that the block layer replaces the hardware queues of the I/O queues. Sleeps. */
 void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating)
 {
@@ -237,29 +251,6 @@ u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room)
 			list[n - 1] = piece;
 	}
 	return n;
-}
-
-/* Copies the first @len bytes of a request's data. Any context. Returns the number of bytes copied. */
-u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len)
-{
-	struct req_iterator iter;
-	struct bio_vec bv;
-	u32 done = 0;
-
-	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD) {
-		bv = rq->special_vec;
-		bv.bv_len = min(bv.bv_len, len);
-		memcpy_from_bvec(to, &bv);
-		return bv.bv_len;
-	}
-	rq_for_each_segment(bv, rq, iter) {
-		bv.bv_len = min(bv.bv_len, len - done);
-		memcpy_from_bvec(to + done, &bv);
-		done += bv.bv_len;
-		if (done == len)
-			break;
-	}
-	return done;
 }
 
 /*

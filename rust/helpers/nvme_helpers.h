@@ -55,6 +55,7 @@ int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
 bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
 		       blk_status_t *status);
 blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq);
+int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index);
 void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating);
 struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_mq_tag_set *set,
 				    u32 index, u16 command_id);
@@ -64,7 +65,6 @@ void nvme_helper_complete_timed_out(struct request *rq);
 u32 nvme_helper_segments(struct request *rq);
 u32 nvme_helper_payload(struct request *rq);
 u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
-u32 nvme_helper_copy_out(struct request *rq, void *to, u32 len);
 void nvme_helper_leak(const struct bio_vec *piece);
 
 #endif /* NVME_HELPERS_H */

@@ -62,7 +62,7 @@ impl<T: Transport> Controller<T> {
     ) -> Result<NonNull<Self>> {
         // SAFETY: The caller promises that the options are valid.
         let given = unsafe { &*options };
-        let count = given.nr_io_queues + given.nr_write_queues + 1;
+        let count = given.nr_io_queues + given.nr_write_queues + given.nr_poll_queues + 1;
         let mut queues = KVec::with_capacity(usize::try_from(count)?, GFP_KERNEL)?;
         let memory = KBox::<Self>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let this = NonNull::from(Box::leak(memory)).cast::<Self>();

@@ -141,6 +141,11 @@ impl QueueGate {
         self.users.fetch_add(CLOSED, Full);
     }
 
+    /// Checks whether a closed gate has users.
+    pub(crate) fn has_users(&self) -> bool {
+        self.users.load(Acquire) != CLOSED
+    }
+
     /// Sleeps until a closed gate has no users.
     pub(crate) fn wait_left(&self) {
         // SAFETY: The count stays as long as `self`.

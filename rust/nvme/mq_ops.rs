@@ -23,6 +23,9 @@ use kernel::{
 /// The request was taken (`BLK_STS_OK`).
 const TAKEN: bindings::blk_status_t = 0;
 
+/// The map of queues for polling (`HCTX_TYPE_POLL`).
+const POLL: usize = 2;
+
 /// The tables of a transport.
 pub(crate) struct MqOps<T>(PhantomData<T>);
 
@@ -37,6 +40,7 @@ impl<T: Transport> MqOps<T> {
         exit_request: Some(Self::exit_request),
         init_hctx: Some(Self::init_hctx::<true>),
         map_queues: Some(Self::map_queues),
+        poll: Some(Self::poll),
         ..pin_init::zeroed()
     };
 
@@ -45,6 +49,7 @@ impl<T: Transport> MqOps<T> {
         init_request: Some(Self::init_request::<false>),
         init_hctx: Some(Self::init_hctx::<false>),
         map_queues: None,
+        poll: None,
         ..*Self::IO
     };
 
@@ -161,6 +166,21 @@ impl<T: Transport> MqOps<T> {
         if let Some(inside) = unsafe { Self::queue_of(hctx) }.enter() {
             inside.connection().map(TransportQueue::commit_rqs);
         }
+    }
+
+    /// Looks for completions. Returns whether there were any.
+    ///
+    /// # Safety
+    ///
+    /// The block layer calls this for a queue that is polled.
+    unsafe extern "C" fn poll(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        _batch: *mut bindings::io_comp_batch,
+    ) -> c_int {
+        // SAFETY: The hardware context is one of a controller.
+        let inside = unsafe { Self::queue_of(hctx) }.enter();
+        let found = inside.is_some_and(|inside| inside.connection().is_some_and(T::poll));
+        found.into()
     }
 
     /// Completes a request.
@@ -284,6 +304,8 @@ impl<T: Transport> MqOps<T> {
         // `io_queues`.
         unsafe {
             let controller = Self::controller_of(set);
+            // nvme-core does not write a map without queues, of which there may have been some.
+            (*set).map[POLL].nr_queues = (*controller.io_queues.get())[POLL];
             b::nvmf_map_queues(set, controller.raw(), controller.io_queues.get().cast());
         }
     }

@@ -26,7 +26,16 @@ use crate::{
         TransportQueue, //
     }, //
 };
-use kernel::new_mutex;
+use kernel::{
+    new_mutex,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+/// Time between two looks for completions of a queue that stops.
+const A_MOMENT: Delta = Delta::from_millis(1);
 
 /// A queue of a controller.
 ///
@@ -37,6 +46,7 @@ use kernel::new_mutex;
 pub(crate) struct HostQueue<T: Transport> {
     gate: Arc<QueueGate>,
     connection: UnsafeCell<Option<T::Queue>>,
+    is_polled: Atomic<bool>,
     /// Locked while a queue is connected, stopped or freed.
     #[pin]
     life: Mutex<()>,
@@ -66,6 +76,7 @@ impl<T: Transport> HostQueue<T> {
             pin_init!(Self {
                 gate,
                 connection: UnsafeCell::new(None),
+                is_polled: Atomic::new(false),
                 life <- new_mutex!((), "nvme_queue"),
             }),
             GFP_KERNEL,
@@ -113,6 +124,7 @@ impl<T: Transport> HostQueue<T> {
         connect: impl FnOnce(Events<T>) -> Result<T::Queue>,
     ) -> Result {
         self.gate.clear_broken();
+        self.is_polled.store(config.is_polled, Relaxed);
         let connection = connect(Events::new(&self.gate))?;
         let life = self.life.lock();
         if !self.gate.is_closed() {
@@ -147,6 +159,12 @@ impl<T: Transport> HostQueue<T> {
             return;
         };
         connection.stop();
+        while self.is_polled.load(Relaxed) && self.gate.has_users() {
+            // Nobody else can poll any more.
+            if !connection.poll() {
+                fsleep(A_MOMENT);
+            }
+        }
         self.gate.wait_left();
         self.abandon_requests(connection);
     }

@@ -24,7 +24,9 @@ const ALLOWED: u32 = b::NVMF_OPT_TRSVCID
     | b::NVMF_OPT_RECONNECT_DELAY
     | b::NVMF_OPT_HOST_TRADDR
     | b::NVMF_OPT_CTRL_LOSS_TMO
-    | b::NVMF_OPT_NR_WRITE_QUEUES;
+    | b::NVMF_OPT_NR_WRITE_QUEUES
+    | b::NVMF_OPT_NR_POLL_QUEUES
+    | b::NVMF_OPT_TOS;
 
 /// Whether the transport was registered.
 static IS_REGISTERED: Atomic<bool> = Atomic::new(false);
@@ -58,13 +60,12 @@ impl<T: Transport> Registration<T> {
         }
         // SAFETY: Only the first caller comes here, and nothing has used the lock yet.
         unsafe { list::init() };
-        let tos = if T::HAS_TOS { b::NVMF_OPT_TOS } else { 0 };
         let ops = KBox::new(
             Opaque::new(b::nvmf_transport_ops {
                 module: this_module(),
                 name: (&raw const b::nvme_helper_transport_name).cast(),
                 required_opts: c_int::try_from(b::NVMF_OPT_TRADDR)?,
-                allowed_opts: c_int::try_from(ALLOWED | tos)?,
+                allowed_opts: c_int::try_from(ALLOWED)?,
                 create_ctrl: Some(create_ctrl::<T>),
                 ..Default::default()
             }),

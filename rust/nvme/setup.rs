@@ -33,8 +33,6 @@ use crate::{
 const ADMIN_ENTRIES: u16 = 32;
 /// Maximum number of entries of an I/O queue.
 const MAX_ENTRIES: u16 = 256;
-/// Number of maps from CPUs to queues that are used: reading and writing.
-const USED_MAPS: c_uint = 2;
 /// The target takes keyed descriptors (`NVME_CTRL_SGLS_KSDBDS`).
 const KEYED_DESCRIPTORS: u32 = 1 << 2;
 /// The target takes data in capsules (`NVME_CTRL_SGLS_SAOS`).
@@ -155,7 +153,8 @@ impl<T: Transport> Controller<T> {
         if is_new {
             // SAFETY: The controller is initialised, and the set is its own.
             check(unsafe {
-                b::nvme_alloc_io_tag_set(ctrl, set, MqOps::<T>::IO, USED_MAPS, Pdu::<T>::SIZE)
+                let maps = bindings::hctx_type_HCTX_MAX_TYPES;
+                b::nvme_alloc_io_tag_set(ctrl, set, MqOps::<T>::IO, maps, Pdu::<T>::SIZE)
             })?;
             self.has_io_tags.store(true, Relaxed);
         }
@@ -225,7 +224,15 @@ impl<T: Transport> Controller<T> {
     /// Connects a queue.
     fn connect(&self, qid: u16, entries: u16, cntlid: u16) -> Result {
         let queue = self.queues.get(usize::from(qid)).ok_or(EINVAL)?;
+        let (set, index) = self.tags_of(qid);
+        // SAFETY: Only setup writes the numbers of queues.
+        let [writing, reading, _] = unsafe { *self.io_queues.get() };
+        let is_polled = qid != 0 && index >= writing + reading;
+        // SAFETY: The I/O tag set is allocated before its queues connect.
+        let cpu = (qid != 0).then(|| unsafe { b::nvme_helper_cpu_of(set, index) });
         let config = QueueConfig {
+            cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            is_polled,
             qid,
             entries,
             sqsize: entries.saturating_sub(1),

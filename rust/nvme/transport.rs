@@ -18,9 +18,6 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
 
-    /// Whether the transport has a type of service, the option `tos`.
-    const HAS_TOS: bool = false;
-
     /// The place of a target. It exists as long as the controller, so over several connections.
     type Controller: Send + Sync;
 
@@ -90,14 +87,18 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Sends the command that asks for asynchronous events. May sleep.
     fn async_event(&self, command: &[u8; 64]) -> Result;
 
+    /// Looks for what has completed on a queue with [`is_polled`](QueueConfig::is_polled). Returns whether there was
+    /// anything. Any context.
+    fn poll(&self) -> bool;
+
     /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
     ///
     /// If the device does not release the data, the transport must raise the reference counts of
     /// the pages.
     fn abandon(&self, request: &mut Request<T>);
 
-    /// Ends the connection of a queue. When this returns, no further event comes and each
-    /// [`Sending`](crate::Sending) has come back. The queue stays for
+    /// Ends the connection of a queue, so that each [`Sending`](crate::Sending) comes back. The crate
+    /// [polls](Self::poll) a polled queue until that has happened. The queue stays for
     /// [`abandon`](Self::abandon). May sleep.
     fn stop(&self);
 }
@@ -126,6 +127,10 @@ pub struct QueueConfig {
     pub cntlid: u16,
     /// Number of bytes of data that the target accepts in a capsule behind the command.
     pub in_capsule: u32,
+    /// A CPU whose requests use the queue.
+    pub cpu: Option<u32>,
+    /// Completions are found by [`TransportQueue::poll`] alone.
+    pub is_polled: bool,
 }
 
 /// The reason why a transport does not accept a request.

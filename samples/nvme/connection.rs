@@ -16,7 +16,6 @@ use crate::{
     target::Target, //
 };
 use kernel::{
-    cpu,
     prelude::*,
     sync::Arc, //
 };
@@ -81,10 +80,14 @@ impl Connection {
         let receives = config.entries.saturating_add(events);
         // Of each entry the command, the response, and the registration.
         let size = 3 * usize::from(receives);
-        let options = CompletionQueueOptions::default().size(size);
-        // I/O queue 1 is that of CPU 0 if each CPU has a queue.
-        let options = options.cpu(u32::from(config.qid.saturating_sub(1)) % cpu::nr_cpu_ids());
-        let completions = RequestQueue::open_read_by(&domain, options, reader)?;
+        let mut options = CompletionQueueOptions::default().size(size);
+        if let Some(cpu) = config.cpu {
+            options = options.cpu(cpu);
+        }
+        let completions = match config.is_polled {
+            true => RequestQueue::open(&domain, options)?,
+            false => RequestQueue::open_read_by(&domain, options, reader)?,
+        };
         let endpoint = MsgEndpoint::open(&domain, info, &completions, &completions)?.enable()?;
         // The target may respond as soon as the connection is there.
         for _ in 0..receives {

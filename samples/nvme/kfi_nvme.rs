@@ -73,9 +73,6 @@ impl kernel::Module for Module {
     }
 }
 
-/// Maximum number of bytes of data behind a command of an I/O queue.
-const IN_CAPSULE: usize = 4096;
-
 impl Transport for Kfi {
     const MAY_SLEEP: bool = false;
 
@@ -90,12 +87,8 @@ impl Transport for Kfi {
         target.limits()
     }
 
-    fn slot(_target: &Target, qid: u16) -> Result<(Capsule, Slot)> {
-        let data = match qid {
-            0 => 0,
-            _ => IN_CAPSULE,
-        };
-        Ok((capsule::for_commands(data)?, Slot(None)))
+    fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Slot)> {
+        Ok((capsule::for_command()?, Slot(None)))
     }
 
     fn connect(

@@ -14,11 +14,15 @@ use crate::{
         self,
         Capsule,
         Kfi,
+        Message,
         Purpose,
         RESPONSE, //
     },
     connection::Connection,
-    region,
+    region::{
+        self,
+        RequestData, //
+    },
     target::Target, //
 };
 use kernel::{
@@ -33,6 +37,7 @@ use kernel::{
 };
 use kfabric::{
     consumer::{
+        BioVecs,
         Ended,
         Errno,
         Kind,
@@ -47,7 +52,6 @@ use kfabric::{
     },
     irqlock::IrqLock,
     new_irq_lock,
-    num::index,
     workqueue::OwnedQueue,
     NoIo,
     PushReserved, //
@@ -128,18 +132,16 @@ impl Queue {
         let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
         let reader = KBox::new(Reader(inner.0.clone()), GFP_KERNEL)?;
         let connection = Connection::new(target, config, is_cancelled, reader)?;
-        let completions = connection.completions().clone();
         inner.0.connection.open(connection);
         let connection = inner.0.connection.hold().ok_or(ENODEV)?;
-        // The handler left what came earlier, and isn't called again before it is read.
-        while let Ok(Some(ended)) = completions.read() {
-            inner.0.ended(connection.get(), ended);
-        }
-        Ok(Self {
+        let queue = Self {
             connection,
             inner,
             in_capsule: config.in_capsule,
-        })
+        };
+        // The handler left what came earlier, and isn't called again before it is read.
+        queue.poll();
+        Ok(queue)
     }
 }
 
@@ -159,6 +161,7 @@ impl TransportQueue<Kfi> for Queue {
                 Err(refused) => refused,
             },
             Err(errno) => {
+                capsule::empty(&mut capsule);
                 request.put_capsule(capsule);
                 (errno, request)
             }
@@ -189,8 +192,8 @@ impl TransportQueue<Kfi> for Queue {
     fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
         let state = &self.inner.0.state;
         let spare = state.with(|state| state.async_event.take());
-        let mut capsule = spare.map_or_else(|| capsule::for_commands(0), Ok)?;
-        let sent = match capsule::set(&mut capsule, command, 0) {
+        let mut capsule = spare.map_or_else(|| capsule::for_command(), Ok)?;
+        let sent = match capsule::set(&mut capsule, command) {
             Ok(()) => {
                 *capsule.context_mut() = Purpose::AsyncEvent;
                 self.connection.get().send(capsule, true)
@@ -202,6 +205,16 @@ impl TransportQueue<Kfi> for Queue {
             state.with(|state| state.async_event = Some(refused.into_inner()));
             errno.into()
         })
+    }
+
+    fn poll(&self) -> bool {
+        let connection = self.connection.get();
+        let mut found = false;
+        while let Ok(Some(ended)) = connection.completions().read() {
+            self.inner.0.ended(connection, ended);
+            found = true;
+        }
+        found
     }
 
     fn abandon(&self, request: &mut Request<Kfi>) {
@@ -218,37 +231,35 @@ impl TransportQueue<Kfi> for Queue {
 impl Queue {
     /// Completes the command of a request, and copies it to the capsule.
     fn prepare(&self, request: &mut Request<Kfi>, capsule: &mut Capsule) -> Result<(), Errno> {
-        let mut behind = 0;
         if !request.has_data() {
             request.command_mut().set_no_data();
-        } else if let Some(space) = self.space_in_capsule(request, capsule) {
-            behind = space.len();
-            request.copy_out(space).map_err(|_| Errno::EFAULT)?;
-            let len = request.payload_bytes();
-            request.command_mut().set_in_capsule(len);
         } else {
             // A device keeps the data of an earlier request with this tag, if these are lent.
             let data = request.lend().map_err(|error| match error {
                 EBUSY => Errno::EIO,
                 _ => Errno::ENOMEM,
             })?;
-            let region = self.connection.get().regions().fill(data)?;
-            let described = region::describe(&region, request.command_mut());
-            request.slot().0 = Some(region);
-            described?;
+            let data = RequestData(data);
+            let len = request.payload_bytes();
+            if self.fits_in_capsule(request, &data) {
+                capsule.memory_mut().set_data(Some(data));
+                request.command_mut().set_in_capsule(len);
+            } else {
+                let region = self.connection.get().regions().fill(data)?;
+                let described = region::describe(&region, request.command_mut());
+                request.slot().0 = Some(region);
+                described?;
+            }
         }
-        capsule::set(capsule, request.command().as_bytes(), behind)
+        capsule::set(capsule, request.command().as_bytes())
     }
 
-    /// Returns the space for the data of a request behind its command, if they are sent there.
-    fn space_in_capsule<'a>(
-        &self,
-        request: &Request<Kfi>,
-        capsule: &'a mut Capsule,
-    ) -> Option<&'a mut [u8]> {
-        let len = request.payload_bytes();
-        let fits = request.is_io() && request.is_write();
-        (fits && len <= self.in_capsule).then(|| capsule::data(capsule, index(len)))?
+    /// Checks whether the data of a request are sent behind its command.
+    fn fits_in_capsule(&self, request: &Request<Kfi>, data: &RequestData) -> bool {
+        request.is_io()
+            && request.is_write()
+            && request.payload_bytes() <= self.in_capsule
+            && data.bio_vecs().len() <= self.connection.get().pieces()
     }
 
     /// Sends the command of a request.
@@ -266,7 +277,10 @@ impl Queue {
         let errno = refused.errno();
         let mut capsule = refused.into_inner();
         match capsule::take_purpose(&mut capsule) {
-            Purpose::Command(sending) => Err((errno, sending.refused(capsule))),
+            Purpose::Command(sending) => {
+                capsule::empty(&mut capsule);
+                Err((errno, sending.refused(capsule)))
+            }
             // Never so. The request stays until the queue is stopped.
             _ => Ok(()),
         }
@@ -275,7 +289,7 @@ impl Queue {
 
 impl Inner {
     /// Handles a capsule that has come back. Any context.
-    fn ended(self: &Arc<Self>, connection: &Connection, ended: Ended<KVec<u8>, Purpose>) {
+    fn ended(self: &Arc<Self>, connection: &Connection, ended: Ended<Message, Purpose>) {
         match ended {
             Ended::Done(mut capsule, done) => match capsule::take_purpose(&mut capsule) {
                 Purpose::Response => self.response(connection, capsule, &done),
@@ -295,9 +309,11 @@ impl Inner {
     }
 
     /// Handles a capsule that was sent, or not.
-    fn sent(self: &Arc<Self>, connection: &Connection, capsule: Capsule, purpose: Purpose) {
+    fn sent(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, purpose: Purpose) {
         match purpose {
             Purpose::Command(sending) => {
+                // Before the request can end.
+                capsule::empty(&mut capsule);
                 if let Some(request) = sending.sent(capsule) {
                     self.finish(connection, request);
                 }
@@ -309,7 +325,11 @@ impl Inner {
 
     /// Handles a response.
     fn response(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, done: &Transfer) {
-        let bytes = capsule.memory().get(..done.len).unwrap_or_default();
+        let bytes = capsule
+            .memory()
+            .header()
+            .get(..done.len)
+            .unwrap_or_default();
         let response = match bytes.len() {
             RESPONSE if done.kind == Kind::Recv => self.events.response(bytes),
             _ => Err(MalformedResponse),
@@ -406,13 +426,12 @@ impl Drop for Ending {
 /// The handler of completions.
 struct Reader(Arc<Inner>);
 
-impl RequestReader<KVec<u8>, Purpose> for Reader {
-    fn came(&self, requests: Requests<'_, KVec<u8>, Purpose>) {
+impl RequestReader<Message, Purpose> for Reader {
+    fn came(&self, requests: Requests<'_, Message, Purpose>) {
         let Some(inside) = self.0.connection.enter() else {
             return;
         };
-        while let Ok(Some(ended)) = requests.read() {
-            self.0.ended(inside.get(), ended);
-        }
+        // If it fails, there is nothing to read.
+        let _ = requests.each(|ended| self.0.ended(inside.get(), ended));
     }
 }

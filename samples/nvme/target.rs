@@ -44,6 +44,8 @@ const MAX_PAGES: u32 = 256;
 pub(crate) struct Target {
     peer: SocketAddr,
     source: Option<SocketAddr>,
+    /// The code point of the packets.
+    dscp: Option<u8>,
     /// The provider, which stays the same over all connections.
     provider: CString,
     /// The offers at the last connection of the admin queue.
@@ -73,8 +75,10 @@ impl Target {
         let source = options.host_traddr();
         let source = source.map(|text| parse("host_traddr", text, None));
         let source = source.transpose()?;
-        let offers = match offers(peer, source, Some(VERBS)) {
-            Err(Errno::ENODATA) => offers(peer, source, None),
+        // The other two bits are those of congestion notification.
+        let dscp = options.tos().map(|tos| tos >> 2);
+        let offers = match offers(peer, source, dscp, Some(VERBS)) {
+            Err(Errno::ENODATA) => offers(peer, source, dscp, None),
             offers => offers,
         };
         let offers = offers.map_err(|errno| no_way(peer, source, errno))?;
@@ -89,6 +93,7 @@ impl Target {
         Ok(Self {
             peer,
             source,
+            dscp,
             provider: CString::try_from(provider)?,
             offers: KBox::pin_init(new_mutex!(None, "kfi_nvme_offers"), GFP_KERNEL)?,
             pages: Atomic::new(1),
@@ -108,7 +113,7 @@ impl Target {
     pub(crate) fn path(&self, qid: u16) -> Result<Path> {
         let (peer, source) = (self.peer, self.source);
         if qid == 0 {
-            let offers = offers(peer, source, Some(&self.provider));
+            let offers = offers(peer, source, self.dscp, Some(&self.provider));
             let offers = offers.map_err(|errno| no_way(peer, source, errno))?;
             *self.offers.lock() = Some(Arc::new(offers, GFP_KERNEL)?);
         }
@@ -170,14 +175,19 @@ fn parse(option: &str, text: &CStr, port: Option<&CStr>) -> Result<SocketAddr> {
 fn offers(
     peer: SocketAddr,
     source: Option<SocketAddr>,
+    dscp: Option<u8>,
     provider: Option<&CStr>,
 ) -> Result<InfoList, Errno> {
     let mut hints = Hints::new()?
         .msg()
+        .manual_progress()
         .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY | MrMode::ENDPOINT)
         .peer(peer)?;
     if let Some(source) = source {
         hints = hints.source(source)?;
+    }
+    if let Some(dscp) = dscp {
+        hints = hints.dscp(dscp);
     }
     if let Some(provider) = provider {
         hints = hints.prov_name(provider)?;

@@ -127,33 +127,53 @@ case_together()
 	succeed $_jobs
 }
 
-# fio writes random blocks with checksums and reads them back, and then finds them at the target. A kernel without
-# asynchronous I/O has as many writers as these have requests.
+# fio writes random blocks with checksums and reads them back, and then finds them at the target.
 fio=/kfi/fio
 kib=$((8192 * ${KFI_SCALE:-100} / 100))
 [ -z "$KFI_SOAK" ] || kib=$((655 * KFI_SOAK))
-if [ -e /proc/sys/fs/aio-max-nr ]; then aio="--ioengine=libaio --iodepth=8"; else aio="--ioengine=psync"; fi
 fio_verifies()
 {
 	_jobs="--name=verified --rw=randwrite --bssplit=4k/60:64k/30:512k/10 --size=${kib}K --numjobs=2
 		--offset_increment=${kib}K --direct=1 --verify=crc32c --verify_fatal=1 --randseed=$seed
 		--fallocate=none --group_reporting --eta=never --output=$dir/fio"
 	# shellcheck disable=SC2086
-	for _from in "$disk $*" "$behind $aio --verify_only"; do
+	for _from in "$disk $*" "$behind --ioengine=libaio --iodepth=8 --verify_only"; do
 		LD_LIBRARY_PATH=$fio quiet $fio/fio $_jobs --filename=$_from || { cat "$dir/fio"; return 1; }
 	done
 }
-# shellcheck disable=SC2086
-case_fio() { fio_verifies $aio; }
+case_fio() { fio_verifies --ioengine=libaio --iodepth=8; }
 case_uring() { fio_verifies --ioengine=io_uring --iodepth=8; }
-# kfi has no queues for polling: nvme-core refuses the option.
-case_polled()
+# A queue for polling, whose Connect is polled. Nobody polls it when a reset stops it.
+polls()
 {
-	if [ "$transport" = kfi ]; then
-		leave && fails "Invalid argument" nr_poll_queues=1
-		return
-	fi
-	anew nr_poll_queues=1 && fio_verifies --ioengine=io_uring --iodepth=8 --hipri
+	_queues=$(($(nproc) + 2))
+	anew nr_poll_queues=1 && [ "$(cat "$sys/$ctrl/queue_count")" = $_queues ] && [ "$(queue io_poll)" = 1 ]
+}
+resets() { echo 1 >"$sys/$ctrl/reset_controller" && live; }
+case_polled() { polls && resets && [ "$(cat "$sys/$ctrl/queue_count")" = $_queues ] && random_pieces 2; }
+# The target gets polled I/O by that queue, which is reset under it.
+case_polled_io()
+{
+	polls && echo >$tracing/trace && echo "qid == $((_queues - 1))" >$requests/filter && echo 1 >$requests/enable || return
+	fio_verifies --ioengine=io_uring --iodepth=8 --hipri &
+	_job=$!
+	wait_for 60 grep -q nvmet_req_init $tracing/trace && echo 0 >$requests/enable && resets
+	_result=$?
+	echo 0 >$requests/enable
+	echo 0 >$requests/filter
+	wait $_job && return $_result
+}
+
+# The packets of a connection have the type of service, as the connection manager's events say.
+service=$tracing/events/rdma_cma/cm_send_req
+case_tos()
+{
+	leave && echo >$tracing/trace && echo 1 >$service/enable || return
+	connect tos=40
+	_result=$?
+	echo 0 >$service/enable
+	_all=$(grep -c cm_send_req: $tracing/trace) _with=$(grep -c "cm_send_req:.* tos=40 " $tracing/trace)
+	[ $_result = 0 ] && [ "$_with" = "$_all" ] && [ "$_all" -gt 1 ] || { echo "$_with of $_all"; return 1; }
 }
 
 case_flush()
@@ -237,15 +257,21 @@ lacks()
 {
 	case $1 in
 	sent_punched) fallocate --help 2>&1 | grep -q punch || echo "no fallocate that punches holes" ;;
-	fio | uring | polled) [ -x $fio/fio ] || echo "no fio" ;;
+	fio | uring | polled_io)
+		[ -x $fio/fio ] || echo "no fio"
+		[ -e /proc/sysvipc/shm ] && [ -e /proc/sys/fs/aio-max-nr ] || echo "no shared memory or asynchronous I/O for fio"
+		;;
 	odd) busybox true 2>/dev/null || echo "no busybox" ;;
+	tos) traces_commands && [ -e $service/enable ] || echo "the kernel has no event rdma_cma:cm_send_req" ;;
 	esac
 	case $1 in
-	sent_* | idle) traces_commands || echo "the kernel has no event nvmet:nvmet_req_init" ;;
-	uring | polled) [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ] || echo "no io_uring" ;;
+	sent_* | idle | polled_io) traces_commands || echo "the kernel has no event nvmet:nvmet_req_init" ;;
+	esac
+	case $1 in
+	uring | polled_io) [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ] || echo "no io_uring" ;;
 	esac
 }
 
 run nvme limits sizes odd sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched data random together \
-	fio uring polled flush discard zeroes again queues capsule idle
+	fio uring polled polled_io tos flush discard zeroes again queues capsule idle
 finish
