@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # nvme.sh A B ROUNDS instructions|wall short|long
+# nvme.sh A B REQUESTS profile REQUEST
 #
 # Compares two transports of the kernel's NVMe core, "kfi" or "rdma" each, in one guest (tools/bench/run). Both have
 # a controller of the same target and namespace, the same number of queues and no I/O scheduler. The rounds take A and
@@ -14,6 +15,8 @@
 #
 # "instructions" needs a guest whose clock counts instructions, one a nanosecond. All of them are counted, those of
 # the target and of the device, too.
+#
+# "profile" measures nothing. It marks REQUESTS of A with 1 and of B with 2, for tools/bench/profile/run.
 #
 # fio's buffers are mapped files of a tmpfs. A "scattered" file is written in blocks of a page in random order: the
 # pages of memory are allocated in that order, so that neighbours in the file are no neighbours in memory. A
@@ -33,6 +36,8 @@ instructions.long) runtime=500ms ;;
 wall.short) runtime=1s ;;
 *) runtime=2s ;;
 esac
+limit="--time_based --runtime=$runtime"
+[ "$unit" != profile ] || { limit=--number_ios=$rounds rounds=1; }
 dir=/bench
 mkdir -p $dir/scattered $dir/contiguous || exit
 
@@ -101,8 +106,9 @@ run()
 	polled) set -- --ioengine=io_uring --hipri ;;
 	*) set -- --ioengine="$_engine" ;;
 	esac
+	# shellcheck disable=SC2086
 	set -- "$@" --direct=1 --rw="$_how" --bs="$_size" --iodepth="$_depth" --size=${part}M \
-		--time_based --runtime=$runtime --norandommap --randseed=1 --zero_buffers --scramble_buffers=0 \
+		$limit --norandommap --randseed=1 --zero_buffers --scramble_buffers=0 \
 		--disable_lat=1 --disable_clat=1 --disable_slat=1 --disable_bw_measurement=1 \
 		--group_reporting --output-format=terse --terse-version=3
 	_round=0
@@ -110,13 +116,15 @@ run()
 		_order="a b"
 		[ $((_round % 2)) = 0 ] || _order="b a"
 		for _side in $_order; do
-			[ $_side = a ] && _disk=$disk_a || _disk=$disk_b
+			[ $_side = a ] && _disk=$disk_a _mark=1 || _disk=$disk_b _mark=2
 			_job=0
 			while [ $_job -lt "$_jobs" ]; do
 				set -- "$@" --name="$_round $_side" --filename="$_disk" --offset=$((_job * part))M \
 					--mem=mmapshared:$dir/$_layout/$_job
 				# It begins when the jobs before have ended.
 				[ $_job != 0 ] || set -- "$@" --stonewall
+				[ $unit.$_round != profile.1 ] || set -- "$@" --exec_prerun="/kfi/mark $_mark" \
+					--exec_postrun="/kfi/mark 0"
 				_job=$((_job + 1))
 			done
 		done
@@ -196,6 +204,12 @@ for i in "$a $disk_a" "$b $disk_b"; do
 done
 dd if=/dev/zero of="$disk_a" bs=1M count=$((2 * part)) oflag=direct 2>/dev/null || exit
 
+if [ "$unit" = profile ]; then
+	layout_file scattered $dir/scattered/0 || exit
+	# shellcheck disable=SC2046
+	run $(echo "$form" | awk -F . '$2 == "4k" { print $1, $2, $3, 1, $4; next } { print $1, $2, 1, $3, "psync" }') scattered
+	exit
+fi
 # The short form has one line of each kind.
 case $form in
 short) engines=io_uring jobs=1 layouts=scattered ;;
