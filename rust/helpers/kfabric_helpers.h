@@ -193,6 +193,8 @@ void kfi_helper_users_shut(struct kfi_helper_users *users);
 void kfi_helper_users_drain(struct kfi_helper_users *users);
 void kfi_helper_users_open(struct kfi_helper_users *users);
 void kfi_helper_users_exit(struct kfi_helper_users *users);
+void kfi_helper_wait_left(unsigned long *users);
+void kfi_helper_wake_left(unsigned long *users);
 
 /* trace.c */
 void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value);

@@ -5,6 +5,7 @@
  */
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
+#include <linux/wait_bit.h>
 
 #include "inline.h"
 #include "kfabric_helpers.h"
@@ -69,4 +70,18 @@ void kfi_helper_users_exit(struct kfi_helper_users *users)
 		percpu_ref_kill(&users->ref);
 	wait_for_completion(&users->none);
 	percpu_ref_exit(&users->ref);
+}
+
+/* Sleeps until a count of users has no bit set but the lowest. */
+void kfi_helper_wait_left(unsigned long *users)
+{
+	wait_var_event(users, !(READ_ONCE(*users) & ~1UL));
+	/* Pairs with the full order of the user that leaves. */
+	smp_mb();
+}
+
+/* Uses only the address. Any context. */
+void kfi_helper_wake_left(unsigned long *users)
+{
+	wake_up_var(users);
 }

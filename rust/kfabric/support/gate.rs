@@ -162,8 +162,7 @@ impl<T, U: Users> Gate<T, U> {
 }
 
 impl<T, U: Users> Gate<T, U> {
-    /// Enters, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
-    /// taken.
+    /// Enters, unless the gate is shut. Any context.
     #[inline]
     pub fn enter(&self) -> Option<GateGuard<'_, T, U>> {
         Some(GateGuard(self.hold()?, PhantomData))

@@ -4,15 +4,12 @@
 //!
 //! [`PerCpu`] costs little to enter and much to shut. [`Shared`] is small and shut at once.
 //!
-//! Lock order: the lock of a [`Shared`] is a leaf. It is taken with interrupts off, in any context
-//! in which a spinlock may be taken. "Any context" means that here.
-//!
 //! C header: [`include/linux/percpu-refcount.h`](srctree/include/linux/percpu-refcount.h)
 
 use crate::prelude::*;
 use kernel::{
     error::to_result,
-    static_lock_class,
+    sync::atomic::Full,
     types::Opaque, //
 };
 use kfi_bindings::kfi_helper_users;
@@ -147,65 +144,59 @@ impl PinnedDrop for PerCpu {
     }
 }
 
-/// A count under a spinlock of its own. It suits numerous objects like regions, and objects that
-/// are used only a few times before they are taken away.
+/// The count is shut. The other bits of a [`Shared`] count the users.
+const SHUT: usize = 1;
+/// One user.
+const USER: usize = 2;
+
+/// A count in one word. It suits numerous objects like regions, and objects that are used only a few
+/// times before they are taken away.
 #[pin_data(PinnedDrop)]
 pub struct Shared {
-    #[pin]
-    pub(super) state: IrqLock<UsersState>,
-    /// Notified when the last user leaves a shut count.
-    #[pin]
-    left: CondVar,
+    pub(super) users: Atomic<usize>,
 }
 
-pub(super) struct UsersState {
-    open: bool,
-    pub(super) users: usize,
-}
-
-// SAFETY: `enter` counts under the lock, and only while `open` is set. `drain` returns when it has
-// read a count of 0 under the lock.
+// SAFETY: `enter` counts in full order, and takes that back if `SHUT` was set. `drain` returns when it
+// has seen no user in full order.
 unsafe impl Users for Shared {
     fn new(open: bool) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            state <- IrqLock::new(UsersState { open, users: 0 }, NAME, static_lock_class!()),
-            left <- CondVar::new(NAME, static_lock_class!()),
+            users: Atomic::new(if open { 0 } else { SHUT }),
         }? Error)
     }
 
+    #[inline]
     fn enter(&self) -> bool {
-        self.state.with(|state| {
-            if state.open {
-                state.users += 1;
-            }
-            state.open
-        })
+        let is_open = self.users.fetch_add(USER, Full) & SHUT == 0;
+        if !is_open {
+            // SAFETY: Just counted.
+            unsafe { self.leave() };
+        }
+        is_open
     }
 
+    #[inline]
     unsafe fn leave(&self) {
-        self.state.with(|state| {
-            state.users -= 1;
-            // Under the lock: the waiter may free the count as soon as it has the lock.
-            if state.users == 0 && !state.open {
-                self.left.notify_all();
-            }
-        });
+        let users = self.users.as_ptr();
+        // In full order with a waiter, which looks at the count after it has begun to wait.
+        if self.users.fetch_sub(USER, Full) == USER | SHUT {
+            // The waiter may have freed the count.
+            // SAFETY: The helper uses only the address.
+            unsafe { kfi_bindings::kfi_helper_wake_left(users.cast()) };
+        }
     }
 
     unsafe fn shut(&self) {
-        self.state.with(|state| state.open = false);
+        self.users.fetch_add(SHUT, Full);
     }
 
     fn drain(&self) {
-        self.state.with(|state| {
-            while state.users > 0 {
-                self.left.wait(state);
-            }
-        });
+        // SAFETY: The count stays as long as `self`.
+        unsafe { kfi_bindings::kfi_helper_wait_left(self.users.as_ptr().cast()) };
     }
 
     unsafe fn open(&self) {
-        self.state.with(|state| state.open = true);
+        self.users.fetch_sub(SHUT, Full);
     }
 }
 
@@ -213,7 +204,10 @@ unsafe impl Users for Shared {
 impl PinnedDrop for Shared {
     /// Sleeps until all counted users have left.
     fn drop(self: Pin<&mut Self>) {
-        self.state.with(|state| state.open = false);
+        if self.users.load(Relaxed) & SHUT == 0 {
+            // SAFETY: The count is open, and nobody else uses it.
+            unsafe { self.shut() };
+        }
         self.drain();
     }
 }
