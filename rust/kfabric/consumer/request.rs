@@ -253,13 +253,8 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
     /// `read` is from a queue of requests of this type.
     unsafe fn from_read(read: Completed<'_>) -> Option<Self> {
         match read {
-            Completed::Done(done) => {
-                let done = done.first()?;
-                // SAFETY: The context came from a request of this type, which was posted once and
-                // completed once.
-                let request = unsafe { Request::from_context(done.context) }?;
-                Some(Self::Done(request, Transfer::new(done)))
-            }
+            // SAFETY: `read` is from a queue of requests of this type.
+            Completed::Done(done) => unsafe { Self::from_done(done.first()?) },
             Completed::Failed(failure) if failure.errno == Errno::ENOTRECOVERABLE => {
                 leaked("memory of a transfer", failure.errno);
                 Some(Self::Lost(failure))
@@ -276,6 +271,18 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
             Completed::Nothing => None,
         }
     }
+
+    /// Converts the completion of a successful transfer.
+    ///
+    /// # Safety
+    ///
+    /// `done` is from a queue of requests of this type. This is called once for it.
+    unsafe fn from_done(done: &Completion) -> Option<Self> {
+        // SAFETY: The context came from a request of this type, which was posted once and completed
+        // once.
+        let request = unsafe { Request::from_context(done.context) }?;
+        Some(Self::Done(request, Transfer::new(done)))
+    }
 }
 
 /// The handler of completed transfers of a queue of requests.
@@ -291,7 +298,7 @@ pub trait RequestHandler<B: Local, C: Send + 'static = ()>: Send + Sync + 'stati
 
 /// The reader of a queue of requests, which is called when the queue has completed transfers.
 pub trait RequestReader<B: Local, C: Send + 'static = ()>: Send + Sync + 'static {
-    /// Reads completed transfers. It should [read](RequestQueue::read) all of them.
+    /// Reads completed transfers. It should read all of them, best by [`Requests::each`].
     ///
     /// It is called again for the first completion after a read has found the queue empty.
     /// Completions that it doesn't read are left for other readers, for example
@@ -316,6 +323,38 @@ impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
         let read = self.completions.read(&mut room)?;
         // SAFETY: `open_read_by` opened the queue, for requests of this type only.
         Ok(unsafe { Ended::from_read(read) })
+    }
+
+    /// Reads all completed transfers, several at a time, and calls `f` with each of them. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`read`](Self::read).
+    pub fn each(&self, mut f: impl FnMut(Ended<B, C>)) -> Result<(), Errno> {
+        let mut room = [Completion::ROOM; 4];
+        let space = room.len();
+        loop {
+            match self.completions.read(&mut room)? {
+                Completed::Done(all) => {
+                    for done in all {
+                        // SAFETY: `open_read_by` opened the queue, for requests of this type only. Each
+                        // completion was read once.
+                        if let Some(ended) = unsafe { Ended::from_done(done) } {
+                            f(ended);
+                        }
+                    }
+                    // The read has found the end, so this is called again for what follows.
+                    if all.len() < space {
+                        return Ok(());
+                    }
+                }
+                // SAFETY: `open_read_by` opened the queue, for requests of this type only.
+                other => match unsafe { Ended::from_read(other) } {
+                    Some(ended) => f(ended),
+                    None => return Ok(()),
+                },
+            }
+        }
     }
 }
 
@@ -368,9 +407,8 @@ where
     C: Send + 'static,
 {
     fn came(&self, requests: Requests<'_, B, C>) {
-        while let Ok(Some(ended)) = requests.read() {
-            self.0.ended(ended);
-        }
+        // If it fails, there is nothing to read.
+        let _ = requests.each(|ended| self.0.ended(ended));
     }
 }
 

@@ -354,7 +354,7 @@ impl CqCore {
         });
     }
 
-    /// Reads the first batch, and arms the handler if the queue is empty.
+    /// Reads the first batch.
     fn begin(
         &self,
         state: &mut State,
@@ -362,10 +362,7 @@ impl CqCore {
         out: impl FnMut(&CqEntry),
     ) -> Result<usize, Errno> {
         match self.batch(state, most, out) {
-            0 if state.ring.len() == 0 => {
-                state.calls.found_empty();
-                Err(Errno::EAGAIN)
-            }
+            0 if state.ring.len() == 0 => Err(Errno::EAGAIN),
             0 => Err(Errno::EAVAIL),
             some => Ok(some),
         }
@@ -384,10 +381,17 @@ impl CqCore {
         all
     }
 
+    /// Reads at most `BATCH` entries. If there are fewer than the reader has room for, the reader need not come again.
     fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
         let mut read = 0;
         while read < most.min(BATCH) {
             let Some(done) = state.ring.pop_done() else {
+                match state.ring.len() {
+                    0 => state.calls.found_empty(),
+                    // A failure. A reader that has read nothing is told.
+                    _ if read > 0 => state.calls.found_failure(),
+                    _ => (),
+                }
                 break;
             };
             out(&done);

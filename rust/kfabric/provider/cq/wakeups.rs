@@ -90,6 +90,13 @@ impl Calls {
         }
     }
 
+    /// Has the handler called again when it returns, because a reader has read all up to a failure. Any context.
+    pub(super) fn found_failure(&mut self) {
+        if self.next == Next::Called && self.running.is_some() {
+            self.next = Next::Again;
+        }
+    }
+
     /// Prevents later calls. Any context.
     pub(super) fn end(&mut self) {
         self.next = Next::Over;
