@@ -314,37 +314,31 @@ impl LocalPieces {
             return Ok(true);
         };
         let mut by_region = rules.by_region && !buffers.is_bare();
-        let mut segments = source.segments(rules.segments)?;
-        // Not moved: it is large.
-        for (index, segment) in segments.by_ref().enumerate() {
-            let here = |refusal: Refusal| refusal.at(index);
-            let (start, len) = segment.map_err(here)?;
+        source.each(rules.segments, |index, start, len| {
             if len == 0 {
-                return Err(here(Refusal::new(Errno::EINVAL, c"segment of length 0")));
+                return Err(Refusal::new(Errno::EINVAL, c"segment of length 0"));
             }
             let sum = self.bytes.checked_add(len);
-            self.bytes = sum.ok_or(here(Refusal::new(
-                Errno::EINVAL,
-                c"sum of lengths overflows",
-            )))?;
+            self.bytes = sum.ok_or(Refusal::new(Errno::EINVAL, c"sum of lengths overflows"))?;
             let Some(desc) = buffers.desc(index) else {
                 by_region = false;
-                continue;
+                return Ok(());
             };
-            let region = find(desc).map_err(here)?;
-            region.check_rights(needs(op)).map_err(here)?;
+            let region = find(desc)?;
+            region.check_rights(needs(op))?;
             let kernel_address = match source {
                 Source::Kvec(_) => start,
                 // Page frames and addresses of the device are no kernel addresses.
                 _ => None,
             };
-            match region.address(kernel_address, len).map_err(here)? {
+            match region.address(kernel_address, len)? {
                 Some(address) if by_region && region.whole => {
                     self.push(LocalPiece::Region { desc, address, len }, rules)?;
                 }
                 _ => by_region = false,
             }
-        }
+            Ok(())
+        })?;
         if self.bytes > rules.bytes {
             let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than max_msg_size");
             return Err(refusal.value(self.bytes));
@@ -367,8 +361,8 @@ impl LocalPieces {
             peer_to_peer: rules.peer_to_peer,
         };
         let mut runs = source.extents(memory, rules.mapped);
-        while let found @ [_, ..] = runs.next_extents(u64::MAX)? {
-            for run in found {
+        while !runs.is_at_end() {
+            for run in runs.next_extents(u64::MAX)? {
                 let (phys, len) = (run.raw.phys, run.raw.len);
                 self.push(LocalPiece::Memory { phys, len }, rules)?;
             }

@@ -172,6 +172,13 @@ impl<'a> Extents<'a> {
         self.mistaken = Some(mistaken);
     }
 
+    /// Checks whether the walk has reached the end of the list. Any context.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.walk.index >= self.walk.count
+            && self.walk.refused == c::kfi_helper_refused_KFI_REFUSED_NONE
+    }
+
     /// Returns the next extents, of at most `max_bytes` bytes together; none at the end. May sleep
     /// in process context.
     ///

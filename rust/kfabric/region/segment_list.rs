@@ -555,6 +555,37 @@ impl<'a> Source<'a> {
     }
 }
 
+impl Source<'_> {
+    /// Calls `f` with the index, the address and the length of each segment, as [`segments`](Self::segments) returns them.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there are more than `limit` segments.
+    /// - The error of a segment, or of `f`, with the index of the segment.
+    #[inline]
+    pub(crate) fn each(
+        &self,
+        limit: usize,
+        mut f: impl FnMut(usize, Option<u64>, u64) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        // Most transfers have one buffer, and the iterator is large.
+        if let (Self::Kvec(list), true) = (self, limit > 0) {
+            if let [kvec] = list.entries(2) {
+                let base = kvec.iov_base.addr();
+                let start = (base != 0).then_some(widen(base));
+                return f(0, start, widen(kvec.iov_len)).map_err(|refusal| refusal.at(0));
+            }
+        }
+        let mut segments = self.segments(limit)?;
+        // Not moved: it is large.
+        for (index, segment) in segments.by_ref().enumerate() {
+            let done = segment.and_then(|(start, len)| f(index, start, len));
+            done.map_err(|refusal| refusal.at(index))?;
+        }
+        Ok(())
+    }
+}
+
 /// Iterator of [`Source::segments`].
 #[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 pub(crate) enum SegmentIter<'a> {
