@@ -464,9 +464,7 @@ impl Invalidation {
 }
 
 impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Registering {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
-        // Given back before it is asked for.
-        drop(ended.request);
+    fn ended(self, ended: CompletedRequest<'_>) {
         self.0.end_by(ended.result.map(|_| ()));
     }
 }

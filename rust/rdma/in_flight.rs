@@ -165,6 +165,15 @@ impl<T> Drop for InFlight<T> {
     }
 }
 
+impl<T> Clone for InFlightRef<T> {
+    fn clone(&self) -> Self {
+        // INVARIANT: Counted here. It was not 0, as `self` is counted.
+        self.shared.loans.fetch_add(1, Relaxed);
+        let shared = self.shared.clone();
+        Self { shared }
+    }
+}
+
 impl<T> Drop for InFlightRef<T> {
     fn drop(&mut self) {
         if self.shared.loans.fetch_sub(1, Full) == 1 {

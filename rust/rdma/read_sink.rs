@@ -290,7 +290,7 @@ enum Step {
 impl<T: CompletionHandler<WorkRequest<InFlightRef<Sink>>>>
     CompletionHandler<WorkRequest<InFlightRef<Sink>>> for SinkHandler<T>
 {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<InFlightRef<Sink>>>) {
+    fn ended(self, ended: CompletedRequest<'_>) {
         let Self { sink, step, then } = self;
         let set = |index: usize, standing| {
             if let Some(region) = sink.get().regions.get(index) {

@@ -24,6 +24,10 @@ use crate::{
         WorkRequest, //
     }, //
 };
+use core::{
+    mem::MaybeUninit,
+    ptr, //
+};
 
 /// A request on the heap, with what is to be called when it has ended.
 ///
@@ -35,7 +39,7 @@ use crate::{
 /// ```ignore
 /// let request = Request::new(
 ///     write,
-///     |ended: CompletedRequest<'_, _>| match ended.result {
+///     |ended: CompletedRequest<'_>| match ended.result {
 ///         Ok(_) => pr_info!("written\n"),
 ///         Err(error) => pr_warn!("not written: {error}\n"),
 ///     },
@@ -52,21 +56,30 @@ pub struct Request<W, F> {
     then: F,
 }
 
+/// The memory of a request that has ended, for another one.
+pub type RequestMemory<W, F> = KBox<MaybeUninit<Request<W, F>>>;
+
 /// A handler for the completion of a request. Functions of one argument implement it.
-pub trait CompletionHandler<W>: Send + 'static {
-    /// Handles the completion of the request.
-    fn ended(self, ended: CompletedRequest<'_, W>);
+pub trait CompletionHandler<W>: Sized + Send + 'static {
+    /// Handles the completion of the request. The request was dropped, or leaked if the device may
+    /// use its memory at any time.
+    fn ended(self, ended: CompletedRequest<'_>);
+
+    /// Keeps the memory of the request. Called before [`ended`](Self::ended).
+    fn keep(&self, memory: RequestMemory<W, Self>) {
+        drop(memory);
+    }
 }
 
-impl<W, F: FnOnce(CompletedRequest<'_, W>) + Send + 'static> CompletionHandler<W> for F {
-    fn ended(self, ended: CompletedRequest<'_, W>) {
+impl<W, F: FnOnce(CompletedRequest<'_>) + Send + 'static> CompletionHandler<W> for F {
+    fn ended(self, ended: CompletedRequest<'_>) {
         self(ended)
     }
 }
 
 /// A request that has ended. Made by this crate only: it is believed.
 #[non_exhaustive]
-pub struct CompletedRequest<'a, W> {
+pub struct CompletedRequest<'a> {
     /// How; with what has come, if it was a receive.
     pub result: Result<Arrival, WrError>,
     /// The vendor's error code.
@@ -75,9 +88,6 @@ pub struct CompletedRequest<'a, W> {
     pub invalidated: Option<Invalidated<'a>>,
     /// The completion queue that told of it, if one has.
     pub at: Option<CqId>,
-    /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
-    /// it at any time.
-    pub request: Option<W>,
 }
 
 /// A request that was not posted.
@@ -113,15 +123,24 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     /// Creates a request like [`Request::new`]. Without memory it drops `request` and returns
     /// `then`.
     pub fn try_new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>, F> {
-        let Ok(room) = KBox::new_uninit(flags) else {
-            return Err(then);
-        };
-        let this = Self {
-            owner: Self::OWNER,
-            request,
-            then,
-        };
-        Ok(KBox::write(room, this))
+        match KBox::new_uninit(flags) {
+            Ok(memory) => Ok(Self::new_in(memory, request, then)),
+            Err(_) => Err(then),
+        }
+    }
+
+    /// Creates a request like [`Request::new`] in memory that there is. Any context.
+    #[inline]
+    pub fn new_in(memory: RequestMemory<W, F>, request: W, then: F) -> KBox<Self> {
+        let this = KBox::into_raw(memory).cast::<Self>();
+        // One after the other, so that each is moved only once.
+        // SAFETY: `this` comes from a box of a request without a value, and all members get one.
+        unsafe {
+            (&raw mut (*this).owner).write(Self::OWNER);
+            (&raw mut (*this).request).write(request);
+            (&raw mut (*this).then).write(then);
+            KBox::from_raw(this)
+        }
     }
 
     /// Handles the end of the request.
@@ -130,32 +149,37 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     ///
     /// `owner` must be the member of a box that was given away for this.
     unsafe fn ended(owner: NonNull<Owner>, end: &End<'_>) {
-        // SAFETY: By this function's requirements `owner` is the member of a box that was given
-        // away for this.
-        let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
-        let this = KBox::into_inner(this);
+        let this: *mut Self = container_of!(owner.as_ptr(), Self, owner);
         let (mut vendor_error, mut invalidated, mut at) = (0, None, None);
-        let (result, request) = match end {
+        let result = match end {
             End::Completed(told) => {
                 let (arrival, key) = told.arrival();
                 (vendor_error, invalidated, at) = (told.vendor_error(), key, Some(told.at()));
-                let result = told.status.to_result();
-                (result.map(|()| arrival), Some(this.request))
+                told.status.to_result().map(|()| arrival)
             }
-            End::Refused(error) => (Err(WrError::Post(*error)), Some(this.request)),
-            End::Gone => (Err(WrError::TimedOut), Some(this.request)),
-            End::Lost => {
-                // The device may use at any time what it refers to.
-                mem::forget(this.request);
-                (Err(WrError::Lost), None)
-            }
+            End::Refused(error) => Err(WrError::Post(*error)),
+            End::Gone => Err(WrError::TimedOut),
+            End::Lost => Err(WrError::Lost),
         };
-        this.then.ended(CompletedRequest {
+        if !matches!(end, End::Lost) {
+            // SAFETY: `this` is a box that was given away for this, so `request` is valid. It is not
+            // used again. The device does not use it: it was not lost.
+            unsafe { ptr::drop_in_place(&raw mut (*this).request) };
+        }
+        // SAFETY: `this` is a box that was given away for this. `then` is moved out once, and nothing in
+        // the box is used again.
+        let (then, memory) = unsafe {
+            (
+                (&raw const (*this).then).read(),
+                KBox::from_raw(this.cast()),
+            )
+        };
+        then.keep(memory);
+        then.ended(CompletedRequest {
             result,
             vendor_error,
             invalidated,
             at,
-            request,
         });
     }
 }
@@ -359,21 +383,15 @@ mod tests {
     /// Creates a request that logs its result.
     fn request(
         log: &Log,
-    ) -> Result<
-        KBox<
-            Request<
-                WorkRequest<()>,
-                impl FnOnce(CompletedRequest<'_, WorkRequest<()>>) + Send + 'static,
-            >,
-        >,
-    > {
+    ) -> Result<KBox<Request<WorkRequest<()>, impl FnOnce(CompletedRequest<'_>) + Send + 'static>>>
+    {
         let log = log.clone();
-        let then = move |ended: CompletedRequest<'_, WorkRequest<()>>| {
-            let digit = match (ended.result, ended.request.map(WorkRequest::into_kept)) {
-                (Ok(_), Some(())) => 1,
-                (Err(WrError::Flushed), Some(())) => 2,
-                (Err(WrError::TimedOut), Some(())) => 3,
-                (Err(WrError::Lost), None) => 4,
+        let then = move |ended: CompletedRequest<'_>| {
+            let digit = match ended.result {
+                Ok(_) => 1,
+                Err(WrError::Flushed) => 2,
+                Err(WrError::TimedOut) => 3,
+                Err(WrError::Lost) => 4,
                 _ => 9,
             };
             log.store(log.load(Relaxed) * 10 + digit, Relaxed);

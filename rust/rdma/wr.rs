@@ -12,7 +12,7 @@ use rdma_bindings as b;
 ///
 /// # Invariants
 ///
-/// The region of `wr` and the memory of `segments` are valid as long as `kept`. If `wr` is inline,
+/// The region of `wr` and the memory of `segments` are valid as long as `_kept`. If `wr` is inline,
 /// only the driver reads the memory, while the request is being posted.
 ///
 /// # Examples
@@ -26,7 +26,7 @@ use rdma_bindings as b;
 pub struct WorkRequest<K> {
     wr: SendWr,
     segments: SmallVec<b::ib_sge>,
-    kept: K,
+    _kept: K,
 }
 
 /// The C structure of a send request: a `struct ib_send_wr`, or the structure that begins with one.
@@ -133,7 +133,7 @@ impl<K> WorkRequest<K> {
         Self {
             wr,
             segments: SmallVec::new(),
-            kept,
+            _kept: kept,
         }
     }
 
@@ -183,7 +183,7 @@ impl<K> WorkRequest<K> {
         Self {
             wr: SendWr::new(b::ib_wr_opcode_IB_WR_RDMA_READ),
             segments,
-            kept,
+            _kept: kept,
         }
         .at(from)
     }
@@ -222,8 +222,14 @@ impl<K> WorkRequest<K> {
     }
 
     /// Lets it wait until all reads and atomic operations before it have completed.
-    pub fn fenced(self) -> Self {
-        self.with_flag(b::ib_send_flags_IB_SEND_FENCE)
+    pub fn fenced(mut self) -> Self {
+        self.fence();
+        self
+    }
+
+    /// Lets it wait like [`fenced`](Self::fenced).
+    pub fn fence(&mut self) {
+        self.wr.send_mut().send_flags |= b::ib_send_flags_IB_SEND_FENCE;
     }
 
     /// Has the peer interrupted, if it only asks for that.
@@ -236,9 +242,12 @@ impl<K> WorkRequest<K> {
         if memory.inline {
             wr.send_mut().send_flags = INLINE;
         }
-        let Gather { segments, kept, .. } = memory;
         // INVARIANT: `kept` owns the memory of the segments.
-        Self { wr, segments, kept }
+        Self {
+            wr,
+            segments: memory.segments,
+            _kept: memory.kept,
+        }
     }
 
     fn atomic(opcode: b::ib_wr_opcode, memory: Gather<K>, at: Remote) -> Result<Self> {
@@ -326,11 +335,6 @@ impl<K> WorkRequest<K> {
         // SAFETY: `qp`, `cqe` and the memory of the request are valid by the function's contract. The driver
         // does not use the structure after the call.
         to_result(unsafe { b::rdma_helper_post_send(qp, copy.send_mut()) })
-    }
-
-    /// Returns the owner of the memory, after the request has completed.
-    pub fn into_kept(self) -> K {
-        self.kept
     }
 }
 

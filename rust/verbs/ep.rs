@@ -16,6 +16,7 @@ mod reg_states;
 mod regions;
 mod reusable;
 mod sharers;
+mod spare;
 mod srx;
 
 pub(crate) use self::{
@@ -27,6 +28,7 @@ pub(crate) use self::{
 
 use self::{
     conn::Conn,
+    done::Spares,
     qp_resources::QpResources,
     read_sinks::Sinks,
     sharers::Sharers, //
@@ -98,6 +100,8 @@ impl Ep {
             by_peer,
             refuses_inv: refuses,
             sinks: sinks.clone(),
+            spares: Spares::new(asked.tx_size, asked.rx_size)
+                .map_err(driver_errors::no_endpoint)?,
         };
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.

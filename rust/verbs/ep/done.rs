@@ -4,22 +4,50 @@
 
 use super::{
     conn::Conn,
-    sharers::Sharers, //
+    sharers::Sharers,
+    spare::Spare, //
 };
 use crate::prelude::*;
 use kfabric::provider::ticket::Received;
 use rdma::{
     endpoint_mr::Registering,
-    request::CompletedRequest,
+    request::{
+        CompletedRequest,
+        Request,
+        RequestMemory, //
+    },
     reusable_mr::RegistrationHandler,
     wc::Arrival,
-    wr::Receive, //
+    wr::Receive,
+    Buffer, //
 };
 
 /// Ends a transfer when its work request has.
 pub(super) struct TransferHandler {
     pub(super) ticket: Ticket,
     pub(super) conn: Arc<Conn>,
+    pub(super) spares: Arc<Spares>,
+}
+
+/// Memory for the requests of an endpoint's transfers.
+#[pin_data]
+pub(super) struct Spares {
+    #[pin]
+    pub(super) sends: Spare<Request<WorkRequest<Buffer>, TransferHandler>>,
+    #[pin]
+    pub(super) receives: Spare<Request<Receive<Buffer>, TransferHandler>>,
+}
+
+impl Spares {
+    /// Makes an empty one for this many transfers under way. May sleep.
+    pub(super) fn new(sends: usize, receives: usize) -> Result<Arc<Self>> {
+        let (sends, receives) = (Spare::new(sends)?, Spare::new(receives)?);
+        let spares = pin_init!(Self {
+            sends <- sends,
+            receives <- receives,
+        });
+        Arc::pin_init(spares, GFP_KERNEL)
+    }
 }
 
 /// The completion target of a request about a region on an endpoint's queue. It reports the end to
@@ -30,9 +58,9 @@ pub(super) struct RegionCompletion {
 }
 
 impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
+    fn ended(self, ended: CompletedRequest<'_>) {
         let error = ended.result.as_ref().err().copied();
-        self.registering.ended(ended);
+        CompletionHandler::<WorkRequest<K>>::ended(self.registering, ended);
         if let Some(error) = error {
             note_region(&self.conn, error);
         }
@@ -65,8 +93,7 @@ pub(super) struct SharedReceiveHandler {
 }
 
 impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
-    fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
-        drop(ended.request);
+    fn ended(self, ended: CompletedRequest<'_>) {
         let conn = ended.at.and_then(|at| self.sharers.find(at));
         match (ended.result, conn) {
             (Ok(arrival), conn) => {
@@ -108,10 +135,12 @@ pub(super) fn note(conn: &Arc<Conn>, queue: QueueKind, error: WrError) -> Failed
     failed(queue, error)
 }
 
-impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for TransferHandler {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
-        // Unmapped before anybody looks at it.
-        drop(ended.request);
+impl CompletionHandler<WorkRequest<Buffer>> for TransferHandler {
+    fn keep(&self, memory: RequestMemory<WorkRequest<Buffer>, Self>) {
+        self.spares.sends.put(memory);
+    }
+
+    fn ended(self, ended: CompletedRequest<'_>) {
         match ended.result {
             Ok(_) => self.ticket.complete(),
             Err(error) => self.ticket.fail(note(&self.conn, QueueKind::Sends, error)),
@@ -119,9 +148,12 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for TransferHandler {
     }
 }
 
-impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
-    fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
-        drop(ended.request);
+impl CompletionHandler<Receive<Buffer>> for TransferHandler {
+    fn keep(&self, memory: RequestMemory<Receive<Buffer>, Self>) {
+        self.spares.receives.put(memory);
+    }
+
+    fn ended(self, ended: CompletedRequest<'_>) {
         match ended.result {
             Ok(arrival) => {
                 if let Some(key) = ended.invalidated {

@@ -38,7 +38,8 @@ use rdma::{
     request::{
         CompletedRequest,
         NotPosted,
-        Request, //
+        Request,
+        RequestMemory, //
     },
     wr::{
         Receive,
@@ -64,14 +65,21 @@ impl QpResources {
         let handler = TransferHandler {
             ticket,
             conn: conn.clone(),
+            spares: self.spares.clone(),
         };
         let begun = match transfer.op {
-            Op::Receive => begin(receive(&self.pd, transfer), handler, |request| {
-                endpoint.post_receive(request)
-            }),
-            _ => begin(self.request(transfer, pieces), handler, |request| {
-                conn.give(endpoint, request, transfer.flags.more, Signal::Signaled)
-            }),
+            Op::Receive => begin(
+                receive(&self.pd, transfer),
+                handler,
+                || self.spares.receives.take(),
+                |request| endpoint.post_receive(request),
+            ),
+            _ => begin(
+                self.request(transfer, pieces),
+                handler,
+                || self.spares.sends.take(),
+                |request| conn.give(endpoint, request, transfer.flags.more, Signal::Signaled),
+            ),
         };
         begun.map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
     }
@@ -87,7 +95,7 @@ impl QpResources {
             LocalMemory::Injected(copy) => self.copied(copy.bytes()),
             LocalMemory::Lent(local) => map(&self.pd, local, written),
         };
-        let request = match transfer.op {
+        let mut request = match transfer.op {
             Op::Send {
                 invalidates: Some(key),
                 ..
@@ -115,10 +123,10 @@ impl QpResources {
             }
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
-        Ok(match self.fences(transfer) {
-            true => request.fenced(),
-            false => request,
-        })
+        if self.fences(transfer) {
+            request.fence();
+        }
+        Ok(request)
     }
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
@@ -178,6 +186,11 @@ pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<
     Ok(memory)
 }
 
+/// Returns new memory for a request, if there is some. Any context.
+pub(super) fn new_memory<W, F>() -> Option<RequestMemory<W, F>> {
+    KBox::new_uninit(GFP_ATOMIC).ok()
+}
+
 /// Creates the request for an atomic operation. `memory` gets the previous value, or has the value
 /// to write.
 fn atomic(
@@ -216,19 +229,23 @@ fn short(key: u64) -> Result<u32, Refusal> {
     u32::try_from(key).map_err(|_| Refusal::new(Errno::ENOKEY, why).value(key))
 }
 
-/// Creates a request and hands it to `give`. On an error, returns the error and the completion
-/// handler.
+/// Creates a request in memory that `memory` returns, and hands it to `give`. On an error, returns the
+/// error and the completion handler.
+#[inline]
 pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
     request: Result<W, Refusal>,
     then: F,
+    memory: impl FnOnce() -> Option<RequestMemory<W, F>>,
     give: impl FnOnce(KBox<Request<W, F>>) -> Result<(), NotPosted<W, F>>,
 ) -> Result<(), (Refusal, F)> {
     let request = match request {
         Ok(request) => request,
         Err(why) => return Err((why, then)),
     };
-    let request = Request::try_new(request, then, GFP_ATOMIC);
-    give(request.map_err(|then| (Errno::ENOMEM.into(), then))?).map_err(|refused| {
+    let Some(memory) = memory() else {
+        return Err((Errno::ENOMEM.into(), then));
+    };
+    give(Request::new_in(memory, request, then)).map_err(|refused| {
         let (error, then) = refused.into_then();
         (driver_errors::not_posted(error), then)
     })
@@ -306,9 +323,7 @@ impl Whole {
 }
 
 impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Part {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
-        // Unmapped before anybody looks at it.
-        drop(ended.request);
+    fn ended(self, ended: CompletedRequest<'_>) {
         let how = ended.result.map(|_| ());
         let how = how.map_err(|error| done::note(&self.0.conn, QueueKind::Sends, error));
         self.0.ended(how);
@@ -380,7 +395,9 @@ impl QpResources {
         transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
                 let request = self.request(transfer, transfer.remote.pieces());
-                let begun = begin(request, whole.part(), |request| chain.push(request));
+                let begun = begin(request, whole.part(), new_memory, |request| {
+                    chain.push(request)
+                });
                 begun.map_err(|(why, _)| why)
             }
             _ => self.read_registered(transfer, &mut chain, whole),

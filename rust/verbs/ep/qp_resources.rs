@@ -4,6 +4,7 @@
 
 use super::{
     conn::Signal,
+    done::Spares,
     read_sinks::Sinks,
     sharers::Sharers, //
 };
@@ -51,6 +52,8 @@ pub(super) struct QpResources {
     pub(super) refuses_inv: bool,
     /// Where the memory of reads is registered that no region was made of, if that is needed.
     pub(super) sinks: Option<Arc<Sinks>>,
+    /// Memory for the requests of transfers.
+    pub(super) spares: Arc<Spares>,
 }
 
 impl QpResources {

@@ -6,6 +6,7 @@ use super::{
     done::SharedReceiveHandler,
     post::{
         begin,
+        new_memory,
         receive, //
     },
     qp_resources::segments,
@@ -60,8 +61,10 @@ impl provider::msg_ep::Srx for Srx {
         let Queue { srq, pd } = inside.get();
         let sharers = self.sharers.clone();
         let handler = SharedReceiveHandler { ticket, sharers };
-        begin(receive(pd, transfer), handler, |request| srq.post(request))
-            .map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
+        begin(receive(pd, transfer), handler, new_memory, |request| {
+            srq.post(request)
+        })
+        .map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
     }
 
     fn room(&self) -> usize {

@@ -24,9 +24,11 @@ use rdma::{
     },
     wr::{
         Receive,
+        Remote,
         WorkRequest, //
     },
     Device,
+    Gather,
     ValidMr, //
 };
 
@@ -95,10 +97,7 @@ impl Held {
             }
         }
         let far = pair.far.1.endpoint.clone();
-        again(
-            &far,
-            WorkRequest::write(from.part(0..4096)?, into.remote(0)),
-        )?;
+        again(&far, from.lend(), into.remote(0))?;
 
         let callers = Callers::new()?;
         let listener = Listener::new(at(V4, 0), 4, callers.clone())?;
@@ -158,25 +157,24 @@ impl Held {
     }
 }
 
-type Write = WorkRequest<InFlightRef<ValidMr>>;
-
-/// Posts a request, and it again when it has completed, which is in softirq context, until it
-/// fails.
-fn again(endpoint: &Arc<Endpoint>, request: Write) -> Result {
-    let to = endpoint.clone();
-    let then = move |ended: CompletedRequest<'_, Write>| {
-        if let (Ok(_), Some(request)) = (ended.result, ended.request) {
+/// Writes a region to the peer, and again when that has completed, which is in softirq context,
+/// until it fails.
+fn again(endpoint: &Arc<Endpoint>, from: InFlightRef<ValidMr>, to: Remote) -> Result {
+    let memory = Gather::part(from.clone(), 0..4096)?;
+    let at = endpoint.clone();
+    let then = move |ended: CompletedRequest<'_>| {
+        if ended.result.is_ok() {
             // Refused when it is over.
-            let _ = once_more(&to, request);
+            let _ = once_more(&at, from, to);
         }
     };
-    let request = Request::new(request, then, GFP_ATOMIC)?;
+    let request = Request::new(WorkRequest::write(memory, to), then, GFP_ATOMIC)?;
     endpoint.post(request).map_err(|failed| failed.error)
 }
 
 /// Posts as [`again`] does, which can't name itself.
-fn once_more(endpoint: &Arc<Endpoint>, request: Write) -> Result {
-    again(endpoint, request)
+fn once_more(endpoint: &Arc<Endpoint>, from: InFlightRef<ValidMr>, to: Remote) -> Result {
+    again(endpoint, from, to)
 }
 
 /// Has connections on the device.

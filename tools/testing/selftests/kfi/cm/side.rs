@@ -140,7 +140,7 @@ impl Outcome {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    fn put<W>(&self, ended: &CompletedRequest<'_, W>) {
+    fn put(&self, ended: &CompletedRequest<'_>) {
         let kind = match &ended.result {
             Ok(arrival) => {
                 let with = match arrival {
@@ -302,13 +302,13 @@ impl Side {
 pub(crate) fn watched<W: Send + 'static>(
     request: W,
 ) -> Result<(
-    KBox<Request<W, impl FnOnce(CompletedRequest<'_, W>) + Send + 'static>>,
+    KBox<Request<W, impl FnOnce(CompletedRequest<'_>) + Send + 'static>>,
     Arc<Outcome>,
 )> {
     let outcome = Outcome::new()?;
     let then = {
         let outcome = outcome.clone();
-        move |ended: CompletedRequest<'_, W>| outcome.put(&ended)
+        move |ended: CompletedRequest<'_>| outcome.put(&ended)
     };
     Ok((Request::new(request, then, GFP_KERNEL)?, outcome))
 }
