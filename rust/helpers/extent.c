@@ -3,6 +3,7 @@
  * Memory that a provider in software reaches by the processor: copies in and out, and the DMA
  * addresses of a device that isn't there.
  */
+#include <linux/bvec.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -71,6 +72,12 @@ u64 kfi_helper_atomic(u64 phys, enum kfi_helper_atomic_op op, u64 operand, u64 e
 void *kfi_helper_linear_address(u64 phys)
 {
 	return phys_to_virt(phys);
+}
+
+/* Names memory of the linear map. */
+void kfi_helper_bio_vec(struct bio_vec *to, void *start, u32 len)
+{
+	bvec_set_virt(to, start, len);
 }
 
 /* Maps a list for no device: the processor's addresses are good. False if an entry has no page. */

@@ -153,6 +153,7 @@ bool kfi_helper_irqs_disabled(void);
 
 /* extent.c */
 void *kfi_helper_linear_address(u64 phys);
+void kfi_helper_bio_vec(struct bio_vec *to, void *start, u32 len);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
 void kfi_helper_move(void *to, const void *from, size_t len);
 

@@ -36,7 +36,7 @@
 //! | memory of a request | posted by |
 //! |---|---|
 //! | a [`Buffer`] or an [`MrPart`] | the call with the name of the method |
-//! | a [`LocalList`] of these, [`Pages`], a [`BioVecList`] | the call for messages (`kfi_sendmsg()`, `kfi_readmsg()`) |
+//! | a [`LocalList`] of these, [`Pages`], a [`BioVecList`], a [`Framed`] | the call for messages (`kfi_sendmsg()`, `kfi_readmsg()`) |
 //!
 //! Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is the
 //! object below a request queue.
@@ -85,6 +85,7 @@ mod eq;
 mod error;
 mod fabric;
 mod flagged;
+mod framed;
 mod handle;
 mod handler;
 mod info;
@@ -165,6 +166,7 @@ pub use error::{
 };
 pub use fabric::Fabric;
 pub use flagged::Flagged;
+pub use framed::Framed;
 pub use handler::NoHandler;
 pub(crate) use handler::{
     exit,

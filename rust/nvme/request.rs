@@ -183,22 +183,6 @@ impl<T: TagParts> Request<T> {
         unsafe { data.lend(writable, |list| self.list(list)) }
     }
 
-    /// Copies from the start of the data until `to` is full. Any context.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: the request has fewer bytes, or reads.
-    pub fn copy_out(&self, to: &mut [u8]) -> Result {
-        let len = u32::try_from(to.len())?;
-        if !self.is_write() {
-            return Err(EINVAL);
-        }
-        // SAFETY: The request has not ended by the invariant. `to` has `len` bytes.
-        let done =
-            unsafe { b::nvme_helper_copy_out(self.0.raw.as_ptr(), to.as_mut_ptr().cast(), len) };
-        (done == len).then_some(()).ok_or(EINVAL)
-    }
-
     /// Marks the request as being sent. From here on the response may come. Any context.
     pub fn into_sending(self) -> Sending<T> {
         self.0.pdu().state.sending();

@@ -2,11 +2,15 @@
 
 //! Capsules, the memory of commands and responses; and the transport's part of each tag.
 
-use crate::region::Region;
+use crate::region::{
+    Region,
+    RequestData, //
+};
 use core::mem;
 use kernel::prelude::*;
 use kfabric::consumer::{
     Errno,
+    Framed,
     Request, //
 };
 use nvme::{
@@ -41,41 +45,38 @@ pub(crate) enum Purpose {
     Response,
 }
 
-/// A capsule, which can be posted.
-pub(crate) type Capsule = Request<KVec<u8>, Purpose>;
+/// A capsule, which can be posted: a command or a response, and the data behind a command.
+pub(crate) type Capsule = Request<Message, Purpose>;
 
-/// Allocates a capsule for commands with up to `data` bytes behind them. May sleep.
-pub(crate) fn for_commands(data: usize) -> Result<Capsule> {
-    let bytes = KVec::from_elem(0, Command::SIZE + data, GFP_KERNEL)?;
-    Ok(Request::new(bytes, Purpose::Idle)?)
+/// The memory of a capsule.
+pub(crate) type Message = Framed<RequestData>;
+
+/// Allocates a capsule for a command. May sleep.
+pub(crate) fn for_command() -> Result<Capsule> {
+    let bytes = KVec::from_elem(0, Command::SIZE, GFP_KERNEL)?;
+    Ok(Request::new(Framed::new(bytes), Purpose::Idle)?)
 }
 
 /// Allocates a capsule for a response. May sleep.
 pub(crate) fn for_response() -> Result<Capsule> {
     let bytes = KVec::from_elem(0, RESPONSE, GFP_KERNEL)?;
-    Ok(Request::new(bytes, Purpose::Response)?)
+    Ok(Request::new(Framed::new(bytes), Purpose::Response)?)
 }
 
-/// Writes a command to a capsule that has `data` bytes behind it. Any context.
+/// Writes a command to a capsule. Any context.
 ///
 /// # Errors
 ///
 /// - `EINVAL`: the capsule has less space.
-pub(crate) fn set(
-    capsule: &mut Capsule,
-    command: &[u8; Command::SIZE],
-    data: usize,
-) -> Result<(), Errno> {
-    let place = capsule.memory_mut().first_chunk_mut();
+pub(crate) fn set(capsule: &mut Capsule, command: &[u8; Command::SIZE]) -> Result<(), Errno> {
+    let place = capsule.memory_mut().header_mut().first_chunk_mut();
     *place.ok_or(Errno::EINVAL)? = *command;
-    capsule.set_part(0, Command::SIZE + data)
+    Ok(())
 }
 
-/// Returns the space for `len` bytes of data behind the command, if the capsule has as much. Any context.
-pub(crate) fn data(capsule: &mut Capsule, len: usize) -> Option<&mut [u8]> {
-    capsule
-        .memory_mut()
-        .get_mut(Command::SIZE..Command::SIZE + len)
+/// Gives the data of a capsule that has come back to their request. Any context.
+pub(crate) fn empty(capsule: &mut Capsule) {
+    drop(capsule.memory_mut().set_data(None));
 }
 
 /// Takes the purpose of a capsule that has come back. Any context.

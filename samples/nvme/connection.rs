@@ -6,6 +6,7 @@ use crate::{
     capsule::{
         self,
         Capsule,
+        Message,
         Purpose, //
     },
     greeting::{
@@ -49,7 +50,9 @@ pub(crate) struct Connection {
     // Dropped in this order.
     regions: Pin<KBox<Regions>>,
     endpoint: Endpoint<Connected>,
-    completions: Arc<RequestQueue<KVec<u8>, Purpose>>,
+    completions: Arc<RequestQueue<Message, Purpose>>,
+    /// Maximum number of pieces of data behind a command.
+    pieces: usize,
 }
 
 impl Connection {
@@ -64,7 +67,7 @@ impl Connection {
     /// - `ETIMEDOUT`: the target doesn't answer.
     /// - `EINTR`: a signal came, or the connection was cancelled.
     /// - The errors of [`Target::path`].
-    pub(crate) fn new<R: RequestReader<KVec<u8>, Purpose>>(
+    pub(crate) fn new<R: RequestReader<Message, Purpose>>(
         target: &Target,
         config: &QueueConfig,
         is_cancelled: &dyn Fn() -> bool,
@@ -103,12 +106,19 @@ impl Connection {
             endpoint,
             completions,
             regions,
+            // The command is a piece, too.
+            pieces: info.iov_limit().saturating_sub(1),
         })
     }
 
     /// Returns the queue of completed capsules.
-    pub(crate) fn completions(&self) -> &Arc<RequestQueue<KVec<u8>, Purpose>> {
+    pub(crate) fn completions(&self) -> &Arc<RequestQueue<Message, Purpose>> {
         &self.completions
+    }
+
+    /// Returns the maximum number of pieces of data behind a command.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces
     }
 
     /// Returns the regions of the queue.
@@ -150,7 +160,7 @@ impl Connection {
     }
 }
 
-type Endpoint<S> = MsgEndpoint<S, KVec<u8>, Purpose>;
+type Endpoint<S> = MsgEndpoint<S, Message, Purpose>;
 
 /// Waits until an endpoint is connected.
 fn wait(

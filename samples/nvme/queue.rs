@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connected queue.
+//! The transport, and its connected queues.
 //!
 //! A request ends when its command was sent, its response is there, and the target can't use its
 //! key any more. The handler of completions, mostly in softirq, sees the first two in any order.
@@ -16,6 +16,7 @@ use crate::{
         Kfi,
         Message,
         Purpose,
+        Slot,
         RESPONSE, //
     },
     connection::Connection,
@@ -59,10 +60,13 @@ use kfabric::{
 use nvme::{
     Command,
     Events,
+    Limits,
     MalformedResponse,
+    Options,
     QueueConfig,
     Refusal,
     Request,
+    Transport,
     TransportQueue, //
 };
 
@@ -105,18 +109,30 @@ impl_has_work! {
     impl HasWork<Self> for Inner { self.work }
 }
 
-impl Queue {
-    /// Connects a queue. Sleeps until the target has accepted, or nobody wants the queue any more.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Connection::new`].
-    pub(crate) fn connect(
+impl Transport for Kfi {
+    const MAY_SLEEP: bool = false;
+
+    type Controller = Target;
+    type Queue = Queue;
+
+    fn controller(options: &Options<'_>) -> Result<Target> {
+        Target::find(options)
+    }
+
+    fn limits(target: &Target) -> Limits {
+        target.limits()
+    }
+
+    fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Slot)> {
+        Ok((capsule::for_command()?, Slot(None)))
+    }
+
+    fn connect(
         target: &Target,
-        config: &QueueConfig,
-        events: Events<Kfi>,
+        config: QueueConfig,
+        events: Events<Self>,
         is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Self> {
+    ) -> Result<Queue> {
         let state = State {
             async_event: None,
             ended: KVec::with_capacity(config.entries.into(), GFP_KERNEL)?,
@@ -131,10 +147,10 @@ impl Queue {
         }? Error);
         let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
         let reader = KBox::new(Reader(inner.0.clone()), GFP_KERNEL)?;
-        let connection = Connection::new(target, config, is_cancelled, reader)?;
+        let connection = Connection::new(target, &config, is_cancelled, reader)?;
         inner.0.connection.open(connection);
         let connection = inner.0.connection.hold().ok_or(ENODEV)?;
-        let queue = Self {
+        let queue = Queue {
             connection,
             inner,
             in_capsule: config.in_capsule,
@@ -192,7 +208,7 @@ impl TransportQueue<Kfi> for Queue {
     fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
         let state = &self.inner.0.state;
         let spare = state.with(|state| state.async_event.take());
-        let mut capsule = spare.map_or_else(|| capsule::for_command(), Ok)?;
+        let mut capsule = spare.map_or_else(capsule::for_command, Ok)?;
         let sent = match capsule::set(&mut capsule, command) {
             Ok(()) => {
                 *capsule.context_mut() = Purpose::AsyncEvent;
@@ -210,7 +226,7 @@ impl TransportQueue<Kfi> for Queue {
     fn poll(&self) -> bool {
         let connection = self.connection.get();
         let mut found = false;
-        while let Ok(Some(ended)) = connection.completions().read() {
+        while let Ok(Some(ended)) = connection.completions.read() {
             self.inner.0.ended(connection, ended);
             found = true;
         }
@@ -219,7 +235,7 @@ impl TransportQueue<Kfi> for Queue {
 
     fn abandon(&self, request: &mut Request<Kfi>) {
         if let Some(region) = request.slot().0.take() {
-            self.connection.get().regions().empty(region);
+            self.connection.get().regions.empty(region);
         }
     }
 
@@ -245,7 +261,7 @@ impl Queue {
                 capsule.memory_mut().set_data(Some(data));
                 request.command_mut().set_in_capsule(len);
             } else {
-                let region = self.connection.get().regions().fill(data)?;
+                let region = self.connection.get().regions.fill(data)?;
                 let described = region::describe(&region, request.command_mut());
                 request.slot().0 = Some(region);
                 described?;
@@ -259,7 +275,7 @@ impl Queue {
         request.is_io()
             && request.is_write()
             && request.payload_bytes() <= self.in_capsule
-            && data.bio_vecs().len() <= self.connection.get().pieces()
+            && data.bio_vecs().len() <= self.connection.get().pieces
     }
 
     /// Sends the command of a request.
@@ -372,7 +388,7 @@ impl Inner {
         let Some(region) = slot.0.take() else {
             return Some(request);
         };
-        match connection.regions().empty_now(region) {
+        match connection.regions.empty_now(region) {
             Ok(()) => Some(request),
             Err(region) => {
                 slot.0 = Some(region);
@@ -406,7 +422,7 @@ impl WorkItem for Inner {
         };
         while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
             if let Some(region) = request.slot().0.take() {
-                inside.get().regions().empty(region);
+                inside.get().regions.empty(region);
             }
             request.complete();
         }

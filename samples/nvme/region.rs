@@ -26,8 +26,8 @@ use nvme::{
     Data, //
 };
 
-/// The data of a request, which a region has.
-pub(crate) struct RequestData(Data);
+/// The data of a request, which a region or a capsule has.
+pub(crate) struct RequestData(pub(crate) Data);
 
 // SAFETY: `Data` keeps its pieces in place until it is dropped. If it is forgotten, the pages are
 // leaked before the request ends. The owner of the memory expects either that it is read, after it
@@ -99,13 +99,13 @@ impl Regions {
     ///
     /// - `EAGAIN`: there is no empty region.
     /// - The errors of [`EmptyMr::fill`].
-    pub(crate) fn fill(&self, data: Data) -> Result<Region, Errno> {
+    pub(crate) fn fill(&self, data: RequestData) -> Result<Region, Errno> {
         let access = match data.is_writable() {
             true => Access::REMOTE_WRITE,
             false => Access::REMOTE_READ,
         };
         let mr = self.empty.with(|empty| empty.pop()).ok_or(Errno::EAGAIN)?;
-        mr.fill(RequestData(data), access).map_err(|refused| {
+        mr.fill(data, access).map_err(|refused| {
             let errno = refused.errno();
             let (mr, _data) = refused.into_inner();
             self.put(mr);

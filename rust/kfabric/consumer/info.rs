@@ -277,6 +277,13 @@ impl Info {
         self.domain_attr().map_or(0, |attr| attr.mr_iov_limit)
     }
 
+    /// Returns the maximum number of segments of a transfer.
+    pub fn iov_limit(&self) -> usize {
+        // SAFETY: The info is valid by the invariant.
+        let attr = unsafe { (*self.as_raw()).tx_attr.as_ref() };
+        attr.map_or(0, |attr| attr.iov_limit)
+    }
+
     /// Returns the maximum number of open regions.
     pub fn mr_cnt(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_cnt)

@@ -166,7 +166,7 @@ impl Posting<'_> {
 
 /// Local memory that a [`Request`] can own.
 ///
-/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these, [`Pages`] or a [`BioVecList`].
+/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these, [`Pages`], a [`BioVecList`] or a [`Framed`].
 ///
 /// # Safety
 ///
