@@ -120,9 +120,8 @@ impl Target {
             (_, FABRICS) => return Some((0, self.fabrics(&command))),
             // The number of I/O queues less 1, twice.
             (false, SET_FEATURES) => return Some((0, u64::from(self.grants - 1) * 0x10001)),
-            (false, IDENTIFY) if command[40] == 1 => put(request, &identity()),
-            (true, WRITE) => request.copy_out(&mut self.memory),
-            (true, READ) => put(request, &self.memory),
+            (false, IDENTIFY) if command[40] == 1 => copy(request, &mut identity()),
+            (true, WRITE | READ) => copy(request, &mut self.memory),
             (false, READ) => Err(EINVAL),
             _ => Ok(()),
         };
@@ -168,15 +167,21 @@ fn identity() -> [u8; 4096] {
     identity
 }
 
-/// Writes to the data of a request that reads.
-fn put(request: &mut Request<MadeUp>, mut bytes: &[u8]) -> Result {
+/// Copies to the data of a request that reads, or from those of one that writes.
+fn copy(request: &mut Request<MadeUp>, mut bytes: &mut [u8]) -> Result {
     let data = request.lend()?;
     for piece in data.as_slice() {
         let (offset, len) = (piece.bv_offset.try_into()?, piece.bv_len.try_into()?);
-        let (now, rest) = bytes.split_at_checked(len).ok_or(EINVAL)?;
+        let (now, rest) = bytes.split_at_mut_checked(len).ok_or(EINVAL)?;
         let page = NonNull::new(piece.bv_page).ok_or(EINVAL)?;
         // SAFETY: The data are lent, so the page stays, and nobody else uses it.
-        unsafe { BorrowedPage::from_raw(page).write_raw(now.as_ptr(), offset, len) }?;
+        unsafe {
+            let page = BorrowedPage::from_raw(page);
+            match data.is_writable() {
+                true => page.write_raw(now.as_ptr(), offset, len),
+                false => page.read_raw(now.as_mut_ptr(), offset, len),
+            }
+        }?;
         bytes = rest;
     }
     Ok(())
@@ -226,7 +231,6 @@ impl Drop for Queue {
 }
 
 impl Transport for MadeUp {
-    const NAME: &'static CStr = c"made-up";
     const MAY_SLEEP: bool = true;
     type Controller = Place;
     type Queue = Queue;
@@ -308,6 +312,10 @@ impl TransportQueue<MadeUp> for Queue {
 
     fn async_event(&self, _: &[u8; 64]) -> Result {
         Ok(())
+    }
+
+    fn poll(&self) -> bool {
+        false
     }
 
     fn abandon(&self, request: &mut Request<MadeUp>) {
@@ -396,7 +404,8 @@ impl Core {
 
     fn wait_live(self) {
         // SAFETY: The controller exists.
-        wait(|| unsafe { b::nvme_helper_state(self.0) } == b::nvme_ctrl_state_NVME_CTRL_LIVE);
+        let state = || unsafe { (&raw const (*self.0).state).read_volatile() };
+        wait(|| state() == b::nvme_ctrl_state_NVME_CTRL_LIVE);
     }
 }
 
@@ -464,9 +473,9 @@ impl Drop for Connected {
         // SAFETY: This value has a reference, which it gives up.
         unsafe {
             b::nvme_delete_ctrl(self.core.0);
-            b::nvme_helper_flush_deletions();
+            bindings::__flush_workqueue(b::nvme_delete_wq);
             note(b'D', 0);
-            b::nvme_helper_put_ctrl(self.core.0);
+            bindings::put_device((*self.core.0).device);
             b::nvme_helper_wait_uncounted();
         }
     }

@@ -179,7 +179,7 @@ impl<T: Transport> MqOps<T> {
     ) -> c_int {
         // SAFETY: The hardware context is one of a controller.
         let inside = unsafe { Self::queue_of(hctx) }.enter();
-        let found = inside.is_some_and(|inside| inside.connection().is_some_and(T::poll));
+        let found = inside.is_some_and(|inside| inside.connection().is_some_and(T::Queue::poll));
         found.into()
     }
 

@@ -48,11 +48,11 @@ const ASYNC_EVENTS: u16 = 1;
 /// have come back to the queue of completions. No key of its regions is valid then.
 pub(crate) struct Connection {
     // Dropped in this order.
-    regions: Pin<KBox<Regions>>,
+    pub(crate) regions: Pin<KBox<Regions>>,
     endpoint: Endpoint<Connected>,
-    completions: Arc<RequestQueue<Message, Purpose>>,
+    pub(crate) completions: Arc<RequestQueue<Message, Purpose>>,
     /// Maximum number of pieces of data behind a command.
-    pieces: usize,
+    pub(crate) pieces: usize,
 }
 
 impl Connection {
@@ -74,8 +74,7 @@ impl Connection {
         reader: KBox<R>,
     ) -> Result<Self> {
         let path = target.path(config.qid)?;
-        let info = path.info()?;
-        let domain = path.open_domain()?;
+        let (info, domain) = (path.info()?, &path.domain);
         let events = match config.qid {
             0 => ASYNC_EVENTS,
             _ => 0,
@@ -88,10 +87,10 @@ impl Connection {
             options = options.cpu(cpu);
         }
         let completions = match config.is_polled {
-            true => RequestQueue::open(&domain, options)?,
-            false => RequestQueue::open_read_by(&domain, options, reader)?,
+            true => RequestQueue::open(domain, options)?,
+            false => RequestQueue::open_read_by(domain, options, reader)?,
         };
-        let endpoint = MsgEndpoint::open(&domain, info, &completions, &completions)?.enable()?;
+        let endpoint = MsgEndpoint::open(domain, info, &completions, &completions)?.enable()?;
         // The target may respond as soon as the connection is there.
         for _ in 0..receives {
             endpoint.recv(capsule::for_response()?)?;
@@ -101,7 +100,7 @@ impl Connection {
         let endpoint = wait(connecting, config.qid, is_cancelled)?;
         // Data that begin within a page are in one page more.
         let pages = index(target.limits().max_segments) + 1;
-        let regions = Regions::new(&domain, &endpoint, config.entries.into(), pages)?;
+        let regions = Regions::new(domain, &endpoint, config.entries.into(), pages)?;
         Ok(Self {
             endpoint,
             completions,
@@ -109,21 +108,6 @@ impl Connection {
             // The command is a piece, too.
             pieces: info.iov_limit().saturating_sub(1),
         })
-    }
-
-    /// Returns the queue of completed capsules.
-    pub(crate) fn completions(&self) -> &Arc<RequestQueue<Message, Purpose>> {
-        &self.completions
-    }
-
-    /// Returns the maximum number of pieces of data behind a command.
-    pub(crate) fn pieces(&self) -> usize {
-        self.pieces
-    }
-
-    /// Returns the regions of the queue.
-    pub(crate) fn regions(&self) -> &Regions {
-        &self.regions
     }
 
     /// Sends a capsule. Unless it is the `last`, the provider may delay it until the next one or

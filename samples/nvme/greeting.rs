@@ -57,6 +57,8 @@ mod tests {
             sqsize: 0x0303,
             cntlid: 0x0506,
             in_capsule: 0,
+            cpu: None,
+            is_polled: false,
         };
         let bytes = greeting(&config);
         assert_eq!(bytes[..10], [0, 0, 2, 1, 4, 3, 3, 3, 6, 5]);

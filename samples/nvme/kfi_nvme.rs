@@ -4,7 +4,7 @@
 //! a target, for example the kernel's own `nvmet-rdma`, are disks here.
 //!
 //! nvme-core has controllers, namespaces, multipath, recovery rules and authentication. Crate
-//! `nvme` translates between nvme-core and a [`Transport`]. This module is the transport, over the
+//! `nvme` translates between nvme-core and a [`Transport`](nvme::Transport). This module is the transport, over the
 //! public API of kfabric. Its only unsafe code is the promise of `region` about memory:
 //!
 //! - `target`: the address of a target, and the device that leads there.
@@ -27,24 +27,9 @@ mod queue;
 mod region;
 mod target;
 
-use crate::{
-    capsule::{
-        Capsule,
-        Kfi,
-        Slot, //
-    },
-    queue::Queue,
-    target::Target, //
-};
+use crate::capsule::Kfi;
 use kernel::prelude::*;
-use nvme::{
-    Events,
-    Limits,
-    Options,
-    QueueConfig,
-    Registration,
-    Transport, //
-};
+use nvme::Registration;
 
 module! {
     type: Module,
@@ -70,33 +55,5 @@ impl kernel::Module for Module {
         Ok(Self {
             _registration: Registration::new()?,
         })
-    }
-}
-
-impl Transport for Kfi {
-    const MAY_SLEEP: bool = false;
-
-    type Controller = Target;
-    type Queue = Queue;
-
-    fn controller(options: &Options<'_>) -> Result<Target> {
-        Target::find(options)
-    }
-
-    fn limits(target: &Target) -> Limits {
-        target.limits()
-    }
-
-    fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Slot)> {
-        Ok((capsule::for_command()?, Slot(None)))
-    }
-
-    fn connect(
-        target: &Target,
-        config: QueueConfig,
-        events: Events<Self>,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Queue> {
-        Queue::connect(target, &config, events, is_cancelled)
     }
 }

@@ -56,10 +56,12 @@ pub(crate) struct Target {
     tasks: Arc<OwnedQueue>,
 }
 
-/// The device that leads to a target.
+/// The device that leads to a target, opened for one queue.
 pub(crate) struct Path {
     offers: Arc<InfoList>,
-    fabric: Arc<Fabric>,
+    /// A domain for one queue. No one else has keys in it. So if the target invalidates a key, the
+    /// key has ended on devices in software, too.
+    pub(crate) domain: Arc<Domain>,
 }
 
 impl Target {
@@ -124,7 +126,7 @@ impl Target {
         let pages = pages.saturating_sub(1).clamp(1, MAX_PAGES);
         self.pages.store(pages, Relaxed);
         Ok(Path {
-            fabric: Fabric::open(info)?,
+            domain: Domain::open(&Fabric::open(info)?, info)?,
             offers,
         })
     }
@@ -147,14 +149,6 @@ impl Path {
     /// Returns the offer that leads to the target.
     pub(crate) fn info(&self) -> Result<&Info> {
         usable(&self.offers).ok_or(ENODEV)
-    }
-
-    /// Opens a domain for one queue. May sleep.
-    ///
-    /// No one else has keys in that domain. So if the target invalidates a key, the key has ended
-    /// on devices in software, too.
-    pub(crate) fn open_domain(&self) -> Result<Arc<Domain>> {
-        Ok(Domain::open(&self.fabric, self.info()?)?)
     }
 }
 
