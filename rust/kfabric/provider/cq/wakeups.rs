@@ -24,7 +24,7 @@ pub(super) struct Calls {
 enum Next {
     /// At the next completion.
     Armed,
-    /// After a reader finds the queue empty.
+    /// After a reader finds the queue empty, or the end of its completions.
     Called,
     /// When the current call returns.
     Again,
