@@ -46,6 +46,11 @@ def c(path, text):
         value = re.search(rf'^static .*\b{i[1]}(?: = "?(\w+)"?)?;', text, re.M)[1]
         yield (module_of(path), i[1], i[2], value or 'none', 'yes' if int(i[3], 8) & 0o222 else 'no',
                plain(i[4]))
+    for i in re.finditer(r'^module_param_string\((\w+), (\w+), [^,]+, (0\d+)\);\n'
+                         r'MODULE_PARM_DESC\(\w+,(.*?)\);', text, re.S | re.M):
+        value = re.search(rf'^char {i[2]}\[[^]]*\] = "(.*?)";', text, re.M)[1]
+        yield (module_of(path), i[1], 'string', value, 'yes' if int(i[3], 8) & 0o222 else 'no',
+               plain(i[4]))
 
 
 def parameters():
