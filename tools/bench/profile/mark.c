@@ -4,7 +4,7 @@
  *
  * A program without a library, which a guest's shell and fio can run.
  */
-__attribute__((used)) static void mark(const long *stack)
+void mark(const long *stack)
 {
 	const char *argument = stack[0] > 1 ? (const char *)stack[2] : "0";
 
