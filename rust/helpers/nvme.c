@@ -137,12 +137,16 @@ bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live
 }
 
 /*
- * Returns the status of a request whose queue has no connection. Setup waits for its own commands, so these must
- * end: nvme-core sends some of them again, but not for ever.
+ * Returns the status of a request whose queue has no connection. Setup waits for its own commands, and a reset for
+ * those of authentication, so these must end: nvme-core sends some of them again, but not for ever.
  */
 blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
 {
-	if (nvme_ctrl_state(ctrl) == NVME_CTRL_CONNECTING && blk_rq_is_passthrough(rq))
+	enum nvme_ctrl_state state = nvme_ctrl_state(ctrl);
+
+	if (blk_rq_is_passthrough(rq) &&
+	    (state == NVME_CTRL_CONNECTING ||
+	     (state == NVME_CTRL_RESETTING && rq->q == ctrl->fabrics_q)))
 		return nvme_host_path_error(rq);
 	return nvme_fail_nonready_command(ctrl, rq);
 }

@@ -225,6 +225,9 @@ impl<T: TagParts> Sending<T> {
     pub fn refused(mut self, capsule: T::Capsule) -> Request<T> {
         self.0.place_mut().capsule = Some(capsule);
         self.0.pdu().state.refused();
+        // An ill-behaved target may have answered what was not sent.
+        // SAFETY: Nobody writes the answer of a request that is held.
+        unsafe { *self.0.pdu().answer.get() = Answer::NONE };
         Request(self.0)
     }
 

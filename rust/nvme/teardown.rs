@@ -71,8 +71,11 @@ impl<T: Transport> Controller<T> {
         }
         admin.stop();
         if has_tags {
+            let (set, _) = self.tags_of(0);
             // SAFETY: The controller has an admin tag set. No request of it has a key.
             unsafe {
+                // The queue of Connect and authentication is not quiesced: see `teardown_io`.
+                bindings::blk_mq_wait_quiesce_done(set);
                 b::nvme_cancel_admin_tagset(ctrl);
                 if !hold {
                     b::nvme_unquiesce_admin_queue(ctrl);
