@@ -57,7 +57,7 @@ capsules()
 			same 4096 "$dir/b" "$dir/c" || { echo "write $_n"; return 1; }
 	done
 }
-silent() { ! ping -c 3 -W 3 "$KFI_PEER" >/dev/null 2>&1; }
+silent() { ! ping -c 1 -W 1 "$KFI_PEER" >/dev/null 2>&1; }
 under_way() { [ "$(awk '{ print $1 + $2 }' "$sys/$ctrl"/nvme*n1/inflight)" -ge "$1" ]; }
 
 # I/O waits while the target's machine is gone, and goes on when that is there again.
