@@ -309,13 +309,13 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * @domain: The domain, which can't be closed before it.
  * @attr: Its attributes; NULL stands for a structure of zeroes. Not needed after the call.
  * @cq: Where to put the queue; close it with kfi_close().
- * @comp_handler: Called when a completion comes after a read found fewer completions than it had
- *	room for, or NULL.
+ * @comp_handler: Called when a completion comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @comp_handler.
  *
- * @comp_handler is called for the first completion. After a read has returned fewer completions than
- * its caller had room for, or -KFI_EAGAIN, @comp_handler is called for the next one. The handler must
- * read until the queue is empty, or have somebody read. Failures count as completions. The code
+ * @comp_handler is called for the first completion, and for the next one after a call that reads has
+ * returned -KFI_EAGAIN. Within @comp_handler, a read that returns fewer completions than it had room
+ * for is enough. Other readers must go on until -KFI_EAGAIN, since a failure may follow. The handler
+ * must read until the queue is empty, or have somebody read. Failures count as completions. The code
  * that completes the operation calls it: mostly in softirq, but also in an interrupt handler or in
  * a thread, for instance one that closes an endpoint. No call that posts ever calls it. It must not
  * sleep. There is one call at a time for each queue. Completions that come meanwhile are reported

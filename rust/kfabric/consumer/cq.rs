@@ -200,8 +200,8 @@ impl Completions<'_> {
 pub trait CompletionHandler: Send + Sync + 'static {
     /// Reads completions. It should read all of them.
     ///
-    /// It is called again for the first completion after a read has found fewer completions than it had
-    /// room for.
+    /// It is called again for the first completion after a read has found the queue empty. Within the
+    /// handler, a read that gets fewer completions than it had room for is enough.
     ///
     /// # Context
     ///

@@ -361,7 +361,7 @@ impl CqCore {
         most: usize,
         out: impl FnMut(&CqEntry),
     ) -> Result<usize, Errno> {
-        match self.batch(state, most, out) {
+        match self.batch(state, 0, most, out) {
             0 if state.ring.len() == 0 => Err(Errno::EAGAIN),
             0 => Err(Errno::EAVAIL),
             some => Ok(some),
@@ -375,21 +375,28 @@ impl CqCore {
         while last == BATCH && all < most {
             last = self
                 .state
-                .with(|state| self.batch(state, most - all, &mut out));
+                .with(|state| self.batch(state, all, most - all, &mut out));
             all += last;
         }
         all
     }
 
-    /// Reads at most `BATCH` entries. If there are fewer than the reader has room for, the reader need not come again.
-    fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
+    /// Reads at most `BATCH` entries, after `before` others. If there are fewer than the reader has room for, the reader
+    /// need not come again.
+    fn batch(
+        &self,
+        state: &mut State,
+        before: usize,
+        most: usize,
+        mut out: impl FnMut(&CqEntry),
+    ) -> usize {
         let mut read = 0;
         while read < most.min(BATCH) {
             let Some(done) = state.ring.pop_done() else {
                 match state.ring.len() {
                     0 => state.calls.found_empty(),
                     // A failure. A reader that has read nothing is told.
-                    _ if read > 0 => state.calls.found_failure(),
+                    _ if before + read > 0 => state.calls.found_failure(),
                     _ => (),
                 }
                 break;

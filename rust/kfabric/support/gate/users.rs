@@ -9,7 +9,10 @@
 use crate::prelude::*;
 use kernel::{
     error::to_result,
-    sync::atomic::Full,
+    sync::atomic::{
+        Acquire,
+        Full, //
+    },
     types::Opaque, //
 };
 use kfi_bindings::kfi_helper_users;
@@ -208,6 +211,9 @@ impl PinnedDrop for Shared {
             // SAFETY: The count is open, and nobody else uses it.
             unsafe { self.shut() };
         }
-        self.drain();
+        // Without users this may be dropped in any context.
+        if self.users.load(Acquire) & !SHUT != 0 {
+            self.drain();
+        }
     }
 }
