@@ -304,7 +304,7 @@ impl<T: Transport> MqOps<T> {
         // `io_queues`.
         unsafe {
             let controller = Self::controller_of(set);
-            // nvme-core does not write a map without queues, of which there may have been some.
+            // nvme-core does not write a map without queues. The map may have had queues earlier.
             (*set).map[POLL].nr_queues = (*controller.io_queues.get())[POLL];
             b::nvmf_map_queues(set, controller.raw(), controller.io_queues.get().cast());
         }

@@ -27,9 +27,8 @@ pub struct ConnParam {
     /// Delay before a peer retries after "receiver not ready", in the encoding of the wire: 1 to 31
     /// are 10 µs to 492 ms, 0 is 655 ms.
     pub min_rnr_timer: u8,
-    /// Type of service of the packets, of which the upper six bits are the differentiated services code
-    /// point. With [`None`], the connection manager chooses. Both sides use the value of the connecting
-    /// side.
+    /// Type of service of the packets. Its upper six bits are the differentiated services code point. With
+    /// [`None`], the connection manager chooses. Both sides use the value of the connecting side.
     pub tos: Option<u8>,
 }
 
