@@ -12,7 +12,8 @@
 //! No completion is lost when a queue is armed: earlier completions are found then, and later ones
 //! raise an interrupt.
 //!
-//! Lock order: the lock of a queue is a leaf. Callbacks run under it.
+//! Lock order: the lock of a queue is a leaf. Callbacks don't run under it, but for those of
+//! `settle()`.
 
 use crate::{
     prelude::*,
@@ -52,18 +53,20 @@ use kernel::{
 ///
 /// - `cq` is a completion queue of `device` that is freed only here.
 /// - While `quiet` it is disabled for the RDMA core, which calls no callbacks then.
+/// - `quiet` changes only while the task that changes it has set `reaping`.
 #[pin_data(PinnedDrop)]
 pub struct Cq {
     cq: NonNull<rdma_bindings::ib_cq>,
     device: ARef<Device>,
     quiet: Atomic<bool>,
-    /// Somebody takes completions out of the quiet queue.
+    /// A task takes completions out of the quiet queue, or changes `quiet`.
     reaping: Atomic<bool>,
     /// True if a queue pair that completes here could not be destroyed.
     stuck: Atomic<bool>,
-    /// Number of listeners. It changes, and callbacks run, under the lock.
+    /// Number of listeners. It changes under the lock of `arming`.
+    listeners: Atomic<u32>,
     #[pin]
-    listeners: Mutex<u32>,
+    arming: Mutex<()>,
     /// How many look for completions again and again.
     pollers: Atomic<u32>,
     /// How many entries nobody has reserved.
@@ -99,7 +102,8 @@ impl Cq {
                 quiet: Atomic::new(true),
                 reaping: Atomic::new(false),
                 stuck: Atomic::new(false),
-                listeners <- new_mutex!(0),
+                listeners: Atomic::new(0),
+                arming <- new_mutex!(()),
                 pollers: Atomic::new(0),
                 free: Atomic::new(entries),
                 kept <- new_mutex!(KVec::new()),
@@ -228,26 +232,21 @@ impl Cq {
         may.then_some(polling)
     }
 
-    /// Calls the callbacks of what has completed, unless somebody else is at it just now. Returns
-    /// `false` if somebody listens: then it is softirq's. Doesn't sleep.
+    /// [Makes progress](Self::progress), unless somebody listens: then it returns `false`, as
+    /// completions are softirq's. Any context.
     fn reap(&self) -> bool {
-        let Some(listeners) = self.listeners.try_lock() else {
-            return true;
-        };
-        if *listeners > 0 {
+        if self.listeners.load(Relaxed) > 0 {
             return false;
         }
-        if self.try_quiet() {
-            self.progress();
-        }
+        self.progress();
         true
     }
 
-    /// Calls the callbacks of what has completed, unless somebody else does. Any context.
+    /// Calls the callbacks of what has completed, unless somebody else does or listens. Any context.
     pub fn progress(&self) {
-        if self.quiet.load(Relaxed) && !self.reaping.xchg(true, Full) {
-            // Full: either this sees that the queue is not quiet any more, or `make_loud` waits.
-            if self.quiet.load(Relaxed) {
+        if self.listeners.load(Relaxed) == 0 && !self.reaping.xchg(true, Full) {
+            // Full: either this sees the listener, or the listener waits for `reaping`.
+            if self.listeners.load(Relaxed) == 0 && self.try_quiet() {
                 // SAFETY: `cq` is valid as long as `self`. Softirq doesn't poll a quiet queue.
                 unsafe { rdma_bindings::rdma_helper_reap_cq(self.as_raw(), BUDGET) };
             }
@@ -265,17 +264,17 @@ impl Cq {
     /// Calls the callbacks of all that has completed, and returns when they have. Sleeps while softirq is at
     /// it.
     pub(crate) fn settle(&self) {
-        let listeners = self.listeners.lock();
+        let _arming = self.arming.lock();
+        self.claim();
         while !self.try_quiet() {
             fsleep(A_MOMENT);
         }
-        self.claim();
         // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
         unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), ALL) };
-        self.reaping.store(false, Release);
-        if *listeners > 0 {
+        if self.listeners.load(Relaxed) > 0 {
             self.make_loud();
         }
+        self.reaping.store(false, Release);
     }
 
     /// Has softirq call the callbacks of completions until the result is dropped, also of earlier
@@ -288,40 +287,42 @@ impl Cq {
     /// Adds a listener, so that softirq calls the callbacks of completions, also of earlier ones. May
     /// sleep, but not for long.
     pub fn add_listener(&self) {
-        let mut listeners = self.listeners.lock();
-        *listeners += 1;
+        let _arming = self.arming.lock();
+        // Full: either the task that reaps sees this, or `claim()` waits for it.
+        self.listeners.fetch_add(1, Full);
+        self.claim();
         self.make_loud();
+        self.reaping.store(false, Release);
     }
 
     /// Removes a listener that was [added](Self::add_listener). May sleep, but not for long.
+    ///
+    /// If softirq is at it, the queue becomes quiet when a task makes [progress](Self::progress).
     pub fn remove_listener(&self) {
-        let mut listeners = self.listeners.lock();
-        *listeners = listeners.saturating_sub(1);
-        if *listeners == 0 {
-            // If softirq is at it, the next one who reaps tries again.
+        let _arming = self.arming.lock();
+        if self.listeners.fetch_sub(1, Full) == 1 && !self.reaping.xchg(true, Full) {
             self.try_quiet();
+            self.reaping.store(false, Release);
         }
     }
 
-    /// Arms the queue, if it is quiet. The lock must be held.
+    /// Arms the queue, if it is quiet. The caller must have set `reaping`.
     fn make_loud(&self) {
         if self.quiet.xchg(false, Full) {
-            self.claim();
-            self.reaping.store(false, Release);
             // SAFETY: `cq` is there as long as `self`, and was quiet.
             unsafe { rdma_bindings::rdma_helper_listen_cq(self.as_raw()) };
         }
     }
 
-    /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. To be
-    /// called with the lock, if nobody listens.
+    /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. The caller
+    /// must have set `reaping`.
     fn try_quiet(&self) -> bool {
         if self.quiet.load(Relaxed) {
             return true;
         }
         // SAFETY: `cq` is there as long as `self`.
         let quiet = unsafe { rdma_bindings::rdma_helper_quiet_cq(self.as_raw()) };
-        // INVARIANT: It is disabled, as the helper says.
+        // INVARIANT: It is disabled, as the helper says, and the caller has set `reaping`.
         self.quiet.store(quiet, Relaxed);
         quiet
     }

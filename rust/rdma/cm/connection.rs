@@ -379,6 +379,10 @@ impl ConnState {
             Step::Ended => (),
             Step::Established if self.closing.load(Relaxed) => self.end(id, Event::Disconnected),
             Step::Established => {
+                // Nobody may read a polled queue. Requests that have completed are no stall.
+                if let Some(cq) = self.endpoint.qp.send_cq() {
+                    cq.progress();
+                }
                 let (in_flight, ended) = self.endpoint.qp.raw.sends.progress();
                 match self.stall.has_stalled(in_flight, ended) {
                     true => self.end(id, Event::Stalled),

@@ -243,13 +243,15 @@ impl Inner {
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
     /// whether it has. Sleeps.
     fn await_end(&self, fate: &RegState, nudge: Nudge<'_>, limit: u32) -> bool {
-        // The peer mostly has the key by a message behind the registration, whose completion is about to come.
-        if fate.is_invalidated() && (fate.is_settled() || fate.wait(1)) {
+        // Nobody may read a polled queue meanwhile.
+        self.with_polled(Cq::progress);
+        if fate.is_settled() {
             return true;
         }
-        // Nobody may read a polled queue meanwhile.
         self.with_polled(Cq::add_listener);
-        let ended = self.await_end_listening(fate, nudge, limit);
+        // The peer mostly has the key by a message behind the registration, whose completion is about to come.
+        let ended =
+            fate.is_invalidated() && fate.wait(1) || self.await_end_listening(fate, nudge, limit);
         self.with_polled(Cq::remove_listener);
         ended
     }

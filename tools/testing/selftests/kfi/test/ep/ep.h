@@ -76,6 +76,8 @@ struct ep_wants {
 	u64 caps;
 	/* In microseconds (KFI_OPT_RNR_DELAY). */
 	unsigned int rnr_delay;
+	/* In milliseconds (KFI_OPT_STALL_TIMEOUT). */
+	unsigned int stall;
 	/* Completion queues that are polled, and for this CPU, less one. */
 	bool polled;
 	unsigned int cpu;
@@ -242,6 +244,7 @@ void ep_no_io_case(struct kfi_test *t);
 
 /* polled.c */
 void ep_polled_case(struct kfi_test *t);
+void ep_unread_case(struct kfi_test *t);
 void ep_vector_case(struct kfi_test *t);
 
 /* limits.c */

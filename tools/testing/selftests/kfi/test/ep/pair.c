@@ -121,6 +121,13 @@ bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->rx, NULL, NULL), 0);
 }
 
+/* Sets an option, unless @value is 0. */
+static bool option(struct kfi_test *t, struct ep_side *s, int option, unsigned int value)
+{
+	return !value || EXPECT_EQ(t, kfi_setopt(&s->ep->fid, KFI_OPT_ENDPOINT, option, &value,
+						 sizeof(value)), 0);
+}
+
 bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	     const struct ep_wants *wants)
 {
@@ -135,9 +142,8 @@ bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->eq->fid, 0), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT | wants->bind_flags), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV | wants->recv_flags), 0) &&
-	       (!wants->rnr_delay ||
-		EXPECT_EQ(t, kfi_setopt(&s->ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_RNR_DELAY,
-					&wants->rnr_delay, sizeof(wants->rnr_delay)), 0)) &&
+	       option(t, s, KFI_OPT_RNR_DELAY, wants->rnr_delay) &&
+	       option(t, s, KFI_OPT_STALL_TIMEOUT, wants->stall) &&
 	       (!wants->srx || EXPECT_EQ(t, kfi_ep_bind(s->ep, &wants->srx->fid, 0), 0)) &&
 	       EXPECT_EQ(t, kfi_enable(s->ep), 0);
 }
