@@ -71,12 +71,15 @@ unsafe impl<M: BioVecs> Local for Framed<M> {
     }
 
     fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
-        let mut header = bio_vec::default();
         let len = u32::try_from(self.header.len()).map_err(|_| Errno::EINVAL)?;
-        let start = self.header.as_ptr().cast_mut().cast();
-        // SAFETY: `KVec` has its bytes in the linear map. `header` is a local.
-        unsafe { kfi_bindings::kfi_helper_bio_vec(&mut header, start, len) };
-        list.push_bio_vec(&header)?;
+        // An empty `KVec` may have no memory.
+        if len > 0 {
+            let mut header = bio_vec::default();
+            let start = self.header.as_ptr().cast_mut().cast();
+            // SAFETY: `KVec` has its bytes in the linear map. `header` is a local.
+            unsafe { kfi_bindings::kfi_helper_bio_vec(&mut header, start, len) };
+            list.push_bio_vec(&header)?;
+        }
         let mut data = self.data.iter().flat_map(|data| data.bio_vecs());
         data.try_for_each(|bv| list.push_bio_vec(bv))
     }

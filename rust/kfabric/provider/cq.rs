@@ -27,9 +27,12 @@ use self::{
 use super::ep::EpCore;
 use crate::{
     prelude::*,
-    support::irqlock::{
-        self,
-        IrqGuard, //
+    support::{
+        irqlock::{
+            self,
+            IrqGuard, //
+        },
+        vec::PushReserved, //
     }, //
 };
 use kernel::{
@@ -160,10 +163,24 @@ impl CqCore {
     /// Has reads look at an endpoint, until it is [removed](Self::remove_source). May sleep.
     pub(crate) fn add_source(&self, endpoint: &Arc<EpCore>) -> Result<(), Errno> {
         self.remove_source(endpoint);
-        let added = self
-            .sources
-            .with(|sources| sources.push(endpoint.clone(), GFP_ATOMIC));
-        Ok(added?)
+        let mut larger = KVec::new();
+        loop {
+            let added = self.sources.with(|sources| {
+                if larger.capacity() > sources.len() {
+                    // Nothing is allocated or freed under the lock.
+                    while let Some(source) = sources.pop() {
+                        larger.push_reserved(source);
+                    }
+                    mem::swap(&mut **sources, &mut larger);
+                }
+                let added = sources.push_within_capacity(endpoint.clone());
+                added.map_err(|_| sources.len())
+            });
+            match added {
+                Ok(()) => return Ok(()),
+                Err(count) => larger = KVec::with_capacity(2 * count + 2, GFP_KERNEL)?,
+            }
+        }
     }
 
     /// Has reads ignore an endpoint. Any context.

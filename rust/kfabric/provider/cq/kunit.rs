@@ -256,6 +256,52 @@ mod tests {
         Ok(())
     }
 
+    /// A handler whose read takes all up to a failure is called again, wherever the failure is.
+    #[test]
+    fn handler_is_told_of_failure_behind_completions() -> Result {
+        for before in [1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH] {
+            let calls = Probe::new()?;
+            let queue = calls.queue_with(before + 1, move |queue, call| {
+                if call == 1 {
+                    // What comes during the call is not another call's.
+                    let all = (0..before - 1).map(|n| complete(queue, n));
+                    assert!(all.chain([fail(queue, before)]).all(|done| done.is_ok()));
+                    assert_eq!(queue.read(usize::MAX, |_| ()), Ok(before));
+                } else {
+                    assert_eq!(queue.read(usize::MAX, |_| ()), Err(Errno::EAVAIL));
+                    assert_eq!(queue.read_failure(), Some(failure(before)));
+                }
+            })?;
+            complete(&queue, before)?;
+            assert_eq!(calls.calls(), 2);
+            queue.close();
+            calls.end();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn sources_grow_and_shrink() -> Result {
+        let queue = CqCore::new(1, Delivery::default(), None)?;
+        let mut endpoints = KVec::new();
+        for _ in 0..10 {
+            let endpoint = Arc::pin_init(EpCore::new(KVec::new()), GFP_KERNEL)?;
+            queue.add_source(&endpoint).map_err(|_| ENOMEM)?;
+            queue.add_source(&endpoint).map_err(|_| ENOMEM)?;
+            endpoints.push(endpoint, GFP_KERNEL)?;
+            assert_eq!(queue.sources.with(|sources| sources.len()), endpoints.len());
+        }
+        for endpoint in &endpoints {
+            let is_there = |sources: &KVec<Arc<EpCore>>| {
+                sources.iter().any(|source| Arc::ptr_eq(source, endpoint))
+            };
+            assert!(queue.sources.with(|sources| is_there(&**sources)));
+            queue.remove_source(endpoint);
+            assert!(!queue.sources.with(|sources| is_there(&**sources)));
+        }
+        Ok(())
+    }
+
     #[test]
     fn any_context_will_do() -> Result {
         let queue = CqCore::new(2, Delivery::default(), None)?;

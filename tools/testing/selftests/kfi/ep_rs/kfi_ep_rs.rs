@@ -10,6 +10,7 @@ mod access;
 mod bio_vecs;
 mod closing;
 mod connect;
+mod framed;
 mod handlers;
 mod lists;
 mod message;
@@ -67,7 +68,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 23] = [
+const CASES: [Case; 24] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -91,6 +92,7 @@ const CASES: [Case; 23] = [
     regions::what_has_to_be_waited_for,
     bio_vecs::regions,
     reuse::again_and_again,
+    framed::messages,
 ];
 
 struct Module;
