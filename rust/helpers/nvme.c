@@ -79,14 +79,6 @@ void nvme_helper_wait_uncounted(void)
 	synchronize_rcu_tasks();
 }
 
-/* Sleeps until the count of users has no bit set but the lowest. */
-void nvme_helper_wait_left(unsigned long *users)
-{
-	wait_var_event(users, !(READ_ONCE(*users) & ~1UL));
-	/* Pairs with the release of the user that leaves. */
-	smp_mb();
-}
-
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl)
 {
 	nvme_auth_stop(ctrl);

@@ -45,7 +45,6 @@ void nvme_helper_noio_restore(unsigned int flags);
 void nvme_helper_count(void);
 void nvme_helper_uncount(void);
 void nvme_helper_wait_uncounted(void);
-void nvme_helper_wait_left(unsigned long *users);
 
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);
 void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl);

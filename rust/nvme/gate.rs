@@ -4,11 +4,12 @@
 //!
 //! The gate counts its users: calls into the transport, and each [`Request`](crate::Request) and
 //! [`Sending`](crate::Sending). The task that stops the queue closes the gate and
-//! waits until all users have left.
+//! waits until all users have left, or all but the sendings that a device does not return.
 
 use crate::{
     ctrl::Ctrl,
-    prelude::*, //
+    prelude::*,
+    sendings::Sendings, //
 };
 
 /// The gate is closed. The other bits of `users` count the users.
@@ -26,6 +27,8 @@ pub(crate) struct QueueGate {
     qid: u16,
     tags: *mut bindings::blk_mq_tag_set,
     users: Atomic<usize>,
+    /// The users that are sendings.
+    pub(crate) sendings: Sendings,
     /// Connect has succeeded, so that nvme-core may send all commands.
     live: Atomic<bool>,
     /// The connection is broken, as far as events tell.
@@ -54,6 +57,7 @@ impl QueueGate {
             qid,
             tags,
             users: Atomic::new(CLOSED),
+            sendings: Sendings::new(),
             live: Atomic::new(false),
             broken: Atomic::new(false),
             places: Atomic::new(0),
@@ -141,15 +145,9 @@ impl QueueGate {
         self.users.fetch_add(CLOSED, Full);
     }
 
-    /// Checks whether a closed gate has users.
-    pub(crate) fn has_users(&self) -> bool {
-        self.users.load(Acquire) != CLOSED
-    }
-
-    /// Sleeps until a closed gate has no users.
-    pub(crate) fn wait_left(&self) {
-        // SAFETY: The count stays as long as `self`.
-        unsafe { b::nvme_helper_wait_left(self.users.as_ptr().cast()) };
+    /// Returns the number of users.
+    pub(crate) fn users(&self) -> usize {
+        self.users.load(Acquire) / USER
     }
 
     /// Adds a user for a task that is one. Any context.
@@ -171,15 +169,8 @@ impl QueueGate {
     ///
     /// The caller must have been counted, and must not use the connection behind the gate any more.
     pub(crate) unsafe fn leave(this: NonNull<Self>) {
-        // SAFETY: The gate exists while it has users. Only the address is used after that.
-        let users = unsafe { &raw const (*this.as_ptr()).users };
-        // Full: the waiter sees the count, or this task sees the waiter.
         // SAFETY: The gate exists while it has users.
-        let left = unsafe { (*users).fetch_sub(USER, Full) };
-        if left == USER | CLOSED {
-            // SAFETY: The function only uses the address.
-            unsafe { bindings::wake_up_var(users.cast_mut().cast()) };
-        }
+        unsafe { this.as_ref() }.users.fetch_sub(USER, Full);
     }
 }
 

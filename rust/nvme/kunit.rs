@@ -83,6 +83,9 @@ struct Target {
     refuses: Option<u16>,
     /// The command, of an I/O queue or not, that gets no answer.
     silent: Option<(bool, u8)>,
+    /// The device does not return the capsule of a command without an answer.
+    keeps: bool,
+    kept: Option<Sending<MadeUp>>,
     /// Number of commands until the target answers again. The connection of the last one breaks.
     unanswered: usize,
 }
@@ -104,6 +107,8 @@ impl Target {
             sqsize: 7,
             refuses: None,
             silent: None,
+            keeps: false,
+            kept: None,
             unanswered: 1,
         }
     }
@@ -232,6 +237,7 @@ impl Drop for Queue {
 
 impl Transport for MadeUp {
     const MAY_SLEEP: bool = true;
+    const STOP_LIMIT: Delta = Delta::from_millis(100);
     type Controller = Place;
     type Queue = Queue;
 
@@ -319,6 +325,7 @@ impl TransportQueue<MadeUp> for Queue {
     }
 
     fn abandon(&self, request: &mut Request<MadeUp>) {
+        request.put_capsule(Capsule);
         if mem::take(request.slot()) {
             note(b'K', self.qid);
         }
@@ -329,6 +336,12 @@ impl TransportQueue<MadeUp> for Queue {
         let is_closed = matches!(self.events.response(&[0; 16]), Ok(None));
         note(if is_closed { b'S' } else { b'O' }, self.qid);
         let sending = self.unanswered.lock().take();
+        let mut target = TARGET.lock();
+        if target.keeps {
+            target.kept = sending;
+            return;
+        }
+        drop(target);
         if let Some(sending) = sending {
             note(b'B', self.qid);
             if sending.sent(Capsule).is_some() {
@@ -524,6 +537,46 @@ mod tests {
         assert_eq!(seen[..], *b"S1B1K1S2B2K2F1F2S0F0C0C1C2");
         TARGET.lock().silent = None;
         core.transfer(0x22, 2)
+    }
+
+    #[test]
+    fn capsules_are_given_up() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        let core = connected.core;
+        steps();
+        TARGET.lock().silent = Some((true, READ));
+        TARGET.lock().keeps = true;
+        core.read_in_vain(1);
+        assert_eq!(steps()[..6], *b"S1K1E1");
+        // The queue can't be connected before the capsule comes back, which must not reach the request.
+        let kept = TARGET.lock().kept.take();
+        wait(|| TARGET.lock().steps.windows(6).any(|seen| seen == b"F0C0S0"));
+        assert!(kept.is_some_and(|sending| sending.sent(Capsule).is_none()));
+        core.wait_live();
+        TARGET.lock().silent = None;
+        core.transfer(0x44, 2)
+    }
+
+    #[test]
+    fn timeout_handlers_end_before_requests() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        let core = connected.core;
+        TARGET.lock().refuses = Some(0);
+        steps();
+        // SAFETY: The controller exists.
+        assert_eq!(unsafe { b::nvme_reset_ctrl(core.0) }, 0);
+        wait(|| steps().ends_with(b"F0"));
+        // SAFETY: The controller exists, and so do its queues. No command is sent meanwhile.
+        let are_idle = unsafe {
+            let queues = [(*core.0).admin_q, (*core.0).fabrics_q, (*core.0).connect_q];
+            queues.map(|queue| (*queue).timeout.entry.pprev.is_null())
+        };
+        assert_eq!(are_idle, [true; 3]);
+        TARGET.lock().refuses = None;
+        core.wait_live();
+        Ok(())
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod prelude;
 mod queue;
 mod registration;
 mod request;
+mod sendings;
 mod setup;
 mod state;
 mod teardown;

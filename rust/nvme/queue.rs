@@ -2,8 +2,9 @@
 
 //! A queue of a controller.
 //!
-//! Stopping a queue closes its gate, stops the connection, and waits until the gate has no users. Then
-//! it ends the keys of all requests under way.
+//! Stopping a queue closes its gate, stops the connection, and waits until the gate has no users. If
+//! the device does not return a capsule, it is given up after a limit. Then stopping ends the keys of
+//! all requests under way.
 
 use crate::{
     ctrl::Ctrl,
@@ -30,11 +31,13 @@ use kernel::{
     new_mutex,
     time::{
         delay::fsleep,
-        Delta, //
+        Delta,
+        Instant,
+        Monotonic, //
     }, //
 };
 
-/// Time between two looks for completions of a queue that stops.
+/// Time between two looks at a queue that stops.
 const A_MOMENT: Delta = Delta::from_millis(1);
 
 /// A queue of a controller.
@@ -116,6 +119,7 @@ impl<T: Transport> HostQueue<T> {
     ///
     /// # Errors
     ///
+    /// - `EBUSY`: the device has not returned the capsules of the last connection.
     /// - `ENOTCONN`: the connection broke at once.
     /// - The errors of `connect`.
     pub(crate) fn open(
@@ -123,6 +127,10 @@ impl<T: Transport> HostQueue<T> {
         config: &QueueConfig,
         connect: impl FnOnce(Events<T>) -> Result<T::Queue>,
     ) -> Result {
+        if self.gate.sendings.count() != 0 {
+            return Err(EBUSY);
+        }
+        self.gate.sendings.clear();
         self.gate.clear_broken();
         self.is_polled.store(config.is_polled, Relaxed);
         let connection = connect(Events::new(&self.gate))?;
@@ -159,18 +167,44 @@ impl<T: Transport> HostQueue<T> {
             return;
         };
         connection.stop();
-        while self.is_polled.load(Relaxed) && self.gate.has_users() {
+        let begun = Instant::<Monotonic>::now();
+        while self.gate.users() != 0 {
             // Nobody else can poll any more.
-            if !connection.poll() {
-                fsleep(A_MOMENT);
+            if self.is_polled.load(Relaxed) && connection.poll() {
+                continue;
             }
+            if begun.elapsed() > T::STOP_LIMIT {
+                self.give_up();
+                break;
+            }
+            fsleep(A_MOMENT);
         }
-        self.gate.wait_left();
         self.abandon_requests(connection);
     }
 
-    /// Ends the keys of all requests under way, and then the requests. The gate is closed and has no
-    /// users.
+    /// Gives up the capsules that the device does not return. Their requests can be abandoned then. The
+    /// gate is closed.
+    fn give_up(&self) {
+        let gate = &self.gate;
+        gate.sendings.give_up();
+        // Requests whose capsules came back in time. A capsule that comes back from here on is counted
+        // less by `sendings` first, so the difference is not too small.
+        while gate.users() > gate.sendings.count() {
+            fsleep(A_MOMENT);
+        }
+        let left = gate.sendings.count();
+        if left != 0 {
+            pr_warn!(
+                "queue {}: {left} capsules are leaked: a device does not return them\n",
+                gate.qid()
+            );
+            // They refer to the gate.
+            core::mem::forget(gate.clone());
+        }
+    }
+
+    /// Ends the keys of all requests under way, and then the requests. The gate is closed, and has no
+    /// users but capsules that were given up.
     fn abandon_requests(&self, connection: &T::Queue) {
         // SAFETY: The caller of `stop` has the controller.
         let ctrl = unsafe { self.gate.ctrl() };
@@ -178,7 +212,7 @@ impl<T: Transport> HostQueue<T> {
         // SAFETY: The set is that of the controller. Tags are freed after their queues stop.
         while let Some(rq) = unsafe { busy_request::<T>(set, index) } {
             // SAFETY: The tag is busy, so the request was started and has not ended. The gate has
-            // no users, so no other value has it. The count is not given up.
+            // no users but given-up capsules, so no other value has it. The count is not given up.
             let request = unsafe { Request::<T>::new(rq, NonNull::from(&*self.gate)) };
             let mut request = ManuallyDrop::new(request);
             connection.abandon(&mut request);

@@ -4,7 +4,8 @@
 //!
 //! At most one value has a request: a [`Request`] when the transport may change it, a [`Sending`]
 //! while the device has its capsule. Both count as users of the queue, so that stopping waits for
-//! them.
+//! them. If the device does not return a capsule, stopping ends the request all the same, and the
+//! `Sending` is of no use any more.
 
 use crate::{
     command::Command,
@@ -26,7 +27,8 @@ use kernel::bindings::bio_vec;
 ///
 /// # Invariants
 ///
-/// - `raw` was started and has not ended. Its pdu is initialised.
+/// - `raw` was started and has not ended. Its pdu is initialised. This is not so for a [`Sending`] that
+///   was [given up](crate::sendings::Sendings::give_up).
 /// - No other `Owner` has it.
 /// - This value is counted in `gate`, which the request is queued on, but for the one that
 ///   [`TransportQueue::abandon`](crate::TransportQueue::abandon) borrows.
@@ -45,6 +47,11 @@ impl<T: TagParts> Owner<T> {
     fn pdu(&self) -> &Pdu<T> {
         // SAFETY: The pdu is initialised by the invariant.
         unsafe { Pdu::of(self.raw) }
+    }
+
+    fn gate(&self) -> &QueueGate {
+        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
+        unsafe { self.gate.as_ref() }
     }
 
     fn place_mut(&mut self) -> &mut Place<T> {
@@ -86,8 +93,7 @@ impl<T: TagParts> Request<T> {
     }
 
     fn gate(&self) -> &QueueGate {
-        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
-        unsafe { self.0.gate.as_ref() }
+        self.0.gate()
     }
 
     /// Makes the tag idle.
@@ -185,8 +191,9 @@ impl<T: TagParts> Request<T> {
 
     /// Marks the request as being sent. From here on the response may come. Any context.
     pub fn into_sending(self) -> Sending<T> {
+        self.gate().sendings.begin();
         self.0.pdu().state.sending();
-        Sending(self.0)
+        Sending(ManuallyDrop::new(self.0))
     }
 
     /// Ends the request with the status of its response, or with a path error if it has none. Any
@@ -218,23 +225,47 @@ impl<T: TagParts> Request<T> {
 /// The right to a request whose capsule the device has.
 ///
 /// Dropping it leaves the request until its queue is stopped.
-pub struct Sending<T: TagParts>(Owner<T>);
+///
+/// # Invariants
+///
+/// This value is counted in the gate's `sendings`.
+pub struct Sending<T: TagParts>(ManuallyDrop<Owner<T>>);
 
 impl<T: TagParts> Sending<T> {
-    /// Takes the request back because the device did not accept the capsule. Any context.
-    pub fn refused(mut self, capsule: T::Capsule) -> Request<T> {
-        self.0.place_mut().capsule = Some(capsule);
-        self.0.pdu().state.refused();
+    /// Returns the owner, unless the request has ended without its capsule.
+    fn into_owner(self) -> Option<Owner<T>> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, and nobody uses it after this.
+        let owner = unsafe { ManuallyDrop::take(&mut this.0) };
+        // The count of this value ends here.
+        owner.gate().sendings.end().then_some(owner)
+    }
+
+    /// Takes the request back because the device did not accept the capsule. Returns `None` if the
+    /// request has ended meanwhile, as its queue was stopped. Any context.
+    pub fn refused(self, capsule: T::Capsule) -> Option<Request<T>> {
+        let mut owner = self.into_owner()?;
+        owner.place_mut().capsule = Some(capsule);
+        owner.pdu().state.refused();
         // An ill-behaved target may have answered what was not sent.
         // SAFETY: Nobody writes the answer of a request that is held.
-        unsafe { *self.0.pdu().answer.get() = Answer::NONE };
-        Request(self.0)
+        unsafe { *owner.pdu().answer.get() = Answer::NONE };
+        Some(Request(owner))
     }
 
     /// Puts the capsule back when it was sent. Returns the request if its response is there already.
     /// The caller ends its key, and [completes](Request::complete) it. Any context.
-    pub fn sent(mut self, capsule: T::Capsule) -> Option<Request<T>> {
-        self.0.place_mut().capsule = Some(capsule);
-        self.0.pdu().state.sent().then(|| Request(self.0))
+    pub fn sent(self, capsule: T::Capsule) -> Option<Request<T>> {
+        let mut owner = self.into_owner()?;
+        owner.place_mut().capsule = Some(capsule);
+        owner.pdu().state.sent().then(|| Request(owner))
+    }
+}
+
+impl<T: TagParts> Drop for Sending<T> {
+    fn drop(&mut self) {
+        self.0.gate().sendings.end();
+        // SAFETY: The owner is dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }

@@ -42,6 +42,7 @@ impl<T: Transport> Controller<T> {
             unsafe {
                 bindings::blk_mq_wait_quiesce_done(set);
                 b::nvme_sync_io_queues(ctrl);
+                bindings::blk_sync_queue((*ctrl).connect_q);
                 b::nvme_cancel_tagset(ctrl);
                 // Firmware activation may have quiesced them.
                 b::nvme_unquiesce_io_queues(ctrl);
@@ -64,10 +65,7 @@ impl<T: Transport> Controller<T> {
         let has_tags = self.has_admin_tags.load(Relaxed);
         if has_tags {
             // SAFETY: The controller has an admin tag set and its queue.
-            unsafe {
-                b::nvme_quiesce_admin_queue(ctrl);
-                bindings::blk_sync_queue((*ctrl).admin_q);
-            }
+            unsafe { b::nvme_quiesce_admin_queue(ctrl) };
         }
         admin.stop();
         if has_tags {
@@ -76,6 +74,8 @@ impl<T: Transport> Controller<T> {
             unsafe {
                 // The queue of Connect and authentication is not quiesced: see `teardown_io`.
                 bindings::blk_mq_wait_quiesce_done(set);
+                bindings::blk_sync_queue((*ctrl).admin_q);
+                bindings::blk_sync_queue((*ctrl).fabrics_q);
                 b::nvme_cancel_admin_tagset(ctrl);
                 if !hold {
                     b::nvme_unquiesce_admin_queue(ctrl);

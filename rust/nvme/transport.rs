@@ -9,6 +9,7 @@ use crate::{
     prelude::*,
     request::Request, //
 };
+use kernel::time::Delta;
 
 /// An NVMe over Fabrics transport.
 ///
@@ -17,6 +18,9 @@ use crate::{
 pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
+
+    /// How long a stopped queue waits for its capsules.
+    const STOP_LIMIT: Delta = Delta::from_secs(10);
 
     /// The place of a target. It exists as long as the controller, so over several connections.
     type Controller: Send + Sync;
@@ -64,8 +68,8 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
 ///
 /// - A request must not end while the target can reach its data. So the transport ends the key
 ///   before it calls [`Request::complete`], and in [`abandon`](Self::abandon).
-/// - Each [`Request`] and [`Sending`](crate::Sending) must be given back in bounded time after
-///   [`stop`](Self::stop) was called: the crate waits for them.
+/// - Each [`Request`] must be given back in bounded time after [`stop`](Self::stop) was called: the
+///   crate waits for it.
 pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Sends a request: gives the target access to its data, completes the command and posts it.
     /// `last` is false if another request follows at once, or [`commit_rqs`](Self::commit_rqs).
@@ -94,12 +98,13 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
     ///
     /// If the device does not release the data, the transport must raise the reference counts of
-    /// the pages.
+    /// the pages. If the device has not returned the capsule, the transport should
+    /// [put](Request::put_capsule) another one: without one, the tag can't be used again.
     fn abandon(&self, request: &mut Request<T>);
 
     /// Ends the connection of a queue, so that each [`Sending`](crate::Sending) comes back. The crate
-    /// [polls](Self::poll) a polled queue until that has happened. The queue stays for
-    /// [`abandon`](Self::abandon). May sleep.
+    /// [polls](Self::poll) a polled queue until that has happened, and gives up after
+    /// [`STOP_LIMIT`](Transport::STOP_LIMIT). The queue stays for [`abandon`](Self::abandon). May sleep.
     fn stop(&self);
 }
 

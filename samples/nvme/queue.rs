@@ -237,6 +237,11 @@ impl TransportQueue<Kfi> for Queue {
         if let Some(region) = request.slot().0.take() {
             self.connection.get().regions.empty(region);
         }
+        // If this one fails, requests of the tag fail.
+        let capsule = request.take_capsule();
+        if let Some(capsule) = capsule.or_else(|| capsule::for_command().ok()) {
+            request.put_capsule(capsule);
+        }
     }
 
     fn stop(&self) {
@@ -295,7 +300,10 @@ impl Queue {
         match capsule::take_purpose(&mut capsule) {
             Purpose::Command(sending) => {
                 capsule::empty(&mut capsule);
-                Err((errno, sending.refused(capsule)))
+                match sending.refused(capsule) {
+                    Some(request) => Err((errno, request)),
+                    None => Ok(()),
+                }
             }
             // Never so. The request stays until the queue is stopped.
             _ => Ok(()),
