@@ -86,13 +86,19 @@ disturb()
 }
 
 # The count of queues falls and rises at reconnecting.
-case_fewer_queues() { anew nr_io_queues=2 && under_io queues_change; }
+case_fewer_queues() { anew nr_io_queues=2 && under_io queues_change 3 2; }
 # Queues for reading and for writing become one that does both.
-case_split_queues() { anew nr_io_queues=1,nr_write_queues=1 && under_io queues_change; }
+case_split_queues() { anew nr_io_queues=1,nr_write_queues=1 && under_io queues_change 3 2; }
+# One of two queues for polling stays, and then none.
+case_fewer_polled()
+{
+	anew nr_io_queues=1,nr_poll_queues=2 && under_io queues_change 4 3 && under_io queues_change 4 2
+}
+# queues_change MORE FEWER: numbers with the admin queue.
 queues_change()
 {
-	queues_are 3 && echo 1 >$subsystem/attr_qid_max && wait_for 60 queues_are 2 && goes_on &&
-		echo 127 >$subsystem/attr_qid_max && wait_for 60 queues_are 3
+	queues_are "$1" && echo $(($2 - 1)) >$subsystem/attr_qid_max && wait_for 60 queues_are "$2" && goes_on &&
+		echo 127 >$subsystem/attr_qid_max && wait_for 60 queues_are "$1"
 	_result=$?
 	echo 127 >$subsystem/attr_qid_max
 	return $_result
@@ -168,6 +174,21 @@ stalls()
 }
 under_way() { [ "$(awk '{ print $1 + $2 }' "/sys/block/${1#/dev/}/inflight")" -ge "$2" ]; }
 
+# A command is lost together with the completion of its send, which comes by no flush either. A reset gives its capsule
+# up, and the request is sent again.
+case_unflushed()
+{
+	_fault=/sys/kernel/debug/kfi_nic/$ep_device/lose
+	anew keep_alive_tmo=0 && quiet copy if="$dir/a" of="$disk" bs=1M oflag=direct && forget && echo 2 >"$_fault" || return
+	copy if="$disk" of="$dir/b" bs=4k count=1 iflag=direct &
+	_job=$!
+	wait_for 30 grep -q '^0$' "$_fault" && echo 1 >"$sys/$ctrl/reset_controller" && live 120
+	_result=$?
+	echo 0 >"$_fault"
+	wait $_job && [ $_result = 0 ] && same 4096 "$dir/a" "$dir/b" && random_pieces 2 &&
+		dmesg | grep -q 'kfi_nvme: .* capsules are leaked'
+}
+
 # The module goes while a file system is mounted.
 case_unload_mounted()
 {
@@ -205,12 +226,13 @@ lacks()
 	unload_mounted | removed) has_file_system ext4 mke2fs e2fsck || echo "no ext4" ;;
 	stalled) modprobe dm-mod 2>/dev/null && command -v dmsetup >/dev/null || echo "no device mapper" ;;
 	ana | failover) multipath || echo "no multipath" ;;
-	fewer_queues) [ "$(nproc)" -gt 1 ] || echo "one CPU" ;;
+	fewer_queues | fewer_polled) [ "$(nproc)" -gt 1 ] || echo "one CPU" ;;
+	unflushed) [ -n "$KFI_NIC" ] || echo "no model NIC" ;;
 	split_queues) [ "$transport" != rdma ] || echo "nvme-rdma keeps the old map, and oopses" ;;
 	link) [ "$transport" != rdma ] || echo "nvme-rdma deletes controllers whose device goes" ;;
 	esac
 }
 
-run nvme_recovery held two eight disturbed fewer_queues split_queues mdts given_up fails_fast left_trying ana failover stalled \
+run nvme_recovery held two eight disturbed fewer_queues split_queues fewer_polled mdts given_up fails_fast left_trying ana failover stalled unflushed \
 	unload_mounted link removed
 finish
