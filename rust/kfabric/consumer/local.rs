@@ -64,7 +64,8 @@ pub struct Pieces {
 
 impl Pieces {
     /// Creates an empty list for the part of `len` bytes from `offset`.
-    pub(super) fn of_part(offset: usize, len: usize) -> Self {
+    #[inline]
+    pub(super) fn of_part((offset, len): (usize, usize)) -> Self {
         Self {
             runs: ArrayVec::new(),
             descs: ArrayVec::new(),
@@ -364,7 +365,7 @@ mod tests {
 
     /// Returns the starts and lengths of the pieces of a part of three runs.
     fn runs(offset: usize, len: usize) -> Result<ArrayVec<(usize, usize), 3>, Errno> {
-        let mut pieces = Pieces::of_part(offset, len);
+        let mut pieces = Pieces::of_part((offset, len));
         for (start, len) in [(1000, 10), (2000, 1), (3000, 20)] {
             pieces.push(run(start, len)?)?;
         }
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn parts_are_cut_out_of_bio_vecs() -> Result<(), Errno> {
-        let mut pieces = Pieces::of_part(100, 700);
+        let mut pieces = Pieces::of_part((100, 700));
         for offset in [50, 500] {
             pieces.push_bio_vec(&bio_vec {
                 bv_page: null_mut(),
@@ -408,7 +409,7 @@ mod tests {
 
     #[test]
     fn no_more_than_there_is_room_for_and_no_mixture() -> Result<(), Errno> {
-        let mut pieces = Pieces::of_part(0, 100);
+        let mut pieces = Pieces::of_part((0, 100));
         for _ in 0..MAX_PIECES {
             pieces.push(run(1000, 1)?)?;
         }
@@ -422,10 +423,10 @@ mod tests {
             bv_len: 512,
             bv_offset: 0,
         };
-        let mut pieces = Pieces::of_part(0, 1000);
+        let mut pieces = Pieces::of_part((0, 1000));
         pieces.push(run(1000, 1)?)?;
         assert_eq!(pieces.push_bio_vec(&page), Err(Errno::EINVAL));
-        let mut pieces = Pieces::of_part(0, 1000);
+        let mut pieces = Pieces::of_part((0, 1000));
         pieces.push_bio_vec(&page)?;
         assert_eq!(pieces.push(run(1000, 1)?), Err(Errno::EINVAL));
         Ok(())

@@ -69,8 +69,10 @@ fn post_list<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
 ) -> Posted<B, C> {
-    match request.pieces() {
-        Ok(pieces) => post_memory(request, Posting::List(&pieces), call),
+    // Not moved: it is large.
+    let mut pieces = Pieces::of_part(request.part());
+    match request.add_to(&mut pieces) {
+        Ok(()) => post_memory(request, Posting::List(&pieces), call),
         Err(errno) => Err(Refused::new(errno, request)),
     }
 }

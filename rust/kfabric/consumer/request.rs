@@ -124,7 +124,7 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
     }
 
     /// Returns the offset and the number of the transferred bytes.
-    fn part(&self) -> (usize, usize) {
+    pub(super) fn part(&self) -> (usize, usize) {
         self.0.part.unwrap_or_else(|| (0, self.0.memory.bytes()))
     }
 
@@ -149,16 +149,14 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
         }
     }
 
-    /// Returns the bytes to post as a list.
+    /// Adds the bytes to post to a list of the [part](Self::part).
     ///
     /// # Errors
     ///
     /// - `EINVAL`: the memory doesn't have the selected bytes any more, or has more than 16 pieces.
-    pub(super) fn pieces(&self) -> Result<Pieces, Errno> {
-        let (offset, len) = self.part();
-        let mut pieces = Pieces::of_part(offset, len);
-        self.0.memory.add_to(&mut pieces)?;
-        pieces.is_whole().then_some(pieces).ok_or(Errno::EINVAL)
+    pub(super) fn add_to(&self, pieces: &mut Pieces) -> Result<(), Errno> {
+        self.0.memory.add_to(pieces)?;
+        pieces.is_whole().then_some(()).ok_or(Errno::EINVAL)
     }
 
     /// Converts the request to the context of a transfer.
@@ -331,7 +329,7 @@ impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
     ///
     /// The errors of [`read`](Self::read).
     pub fn each(&self, mut f: impl FnMut(Ended<B, C>)) -> Result<(), Errno> {
-        let mut room = [Completion::ROOM; 4];
+        let mut room = [Completion::ROOM; 2];
         let space = room.len();
         loop {
             match self.completions.read(&mut room)? {
@@ -487,6 +485,19 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
         let read = self.queue.completions().read(&mut room)?;
         // SAFETY: The queue has only requests of this type by the invariant.
         Ok(unsafe { Ended::from_read(read) })
+    }
+
+    /// Reads all completed transfers like [`Requests::each`]. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`read`](Self::read).
+    pub fn each(&self, f: impl FnMut(Ended<B, C>)) -> Result<(), Errno> {
+        let requests = Requests {
+            completions: self.queue.completions(),
+            requests: PhantomData,
+        };
+        requests.each(f)
     }
 
     /// Returns the next completed transfer: `kfi_cq_sread()`. Sleeps until there is one, for at

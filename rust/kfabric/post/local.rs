@@ -326,12 +326,7 @@ impl LocalPieces {
             };
             let region = find(desc)?;
             region.check_rights(needs(op))?;
-            let kernel_address = match source {
-                Source::Kvec(_) => start,
-                // Page frames and addresses of the device are no kernel addresses.
-                _ => None,
-            };
-            match region.address(kernel_address, len)? {
+            match region.address(start, len)? {
                 Some(address) if by_region && region.whole => {
                     self.push(LocalPiece::Region { desc, address, len }, rules)?;
                 }

@@ -556,7 +556,8 @@ impl<'a> Source<'a> {
 }
 
 impl Source<'_> {
-    /// Calls `f` with the index, the address and the length of each segment, as [`segments`](Self::segments) returns them.
+    /// Calls `f` with the index, the kernel address and the length of each segment. A bio_vec or an entry of a
+    /// scatterlist has no kernel address.
     ///
     /// # Errors
     ///
@@ -568,21 +569,31 @@ impl Source<'_> {
         limit: usize,
         mut f: impl FnMut(usize, Option<u64>, u64) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        // Most transfers have one buffer, and the iterator is large.
-        if let (Self::Kvec(list), true) = (self, limit > 0) {
-            if let [kvec] = list.entries(2) {
-                let base = kvec.iov_base.addr();
-                let start = (base != 0).then_some(widen(base));
-                return f(0, start, widen(kvec.iov_len)).map_err(|refusal| refusal.at(0));
+        if self.count() > limit {
+            let refusal = Refusal::new(Errno::EINVAL, c"more segments than iov_limit");
+            return Err(refusal.value(widen(self.count())));
+        }
+        let mut one = |index, start, len| f(index, start, len).map_err(|e: Refusal| e.at(index));
+        match self {
+            Self::Kvec(list) => {
+                let mut list = list.entries(limit).iter().enumerate();
+                list.try_for_each(|(index, kvec)| {
+                    let base = kvec.iov_base.addr();
+                    one(index, (base != 0).then_some(widen(base)), widen(kvec.iov_len))
+                })
+            }
+            Self::Bvec(list) => {
+                let mut list = list.entries(limit).iter().enumerate();
+                list.try_for_each(|(index, bv)| one(index, None, bv.bv_len.into()))
+            }
+            Self::Sgl(list) => {
+                let mut list = list.spans(limit).enumerate();
+                list.try_for_each(|(index, span)| {
+                    let (_, len) = span.map_err(|refusal| refusal.at(index))?;
+                    one(index, None, len)
+                })
             }
         }
-        let mut segments = self.segments(limit)?;
-        // Not moved: it is large.
-        for (index, segment) in segments.by_ref().enumerate() {
-            let done = segment.and_then(|(start, len)| f(index, start, len));
-            done.map_err(|refusal| refusal.at(index))?;
-        }
-        Ok(())
     }
 }
 
