@@ -105,7 +105,7 @@ impl MsgEpOps for Ep {
         self.side.share(context.pool())
     }
 
-    fn enable(&self, _delivery: Delivery) -> Result<(), Refusal> {
+    fn enable(&self, _transmit: Delivery, _receive: Delivery) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -49,7 +49,6 @@ const A_MOMENT: Delta = Delta::from_millis(1);
 pub(crate) struct HostQueue<T: Transport> {
     gate: Arc<QueueGate>,
     connection: UnsafeCell<Option<T::Queue>>,
-    is_polled: Atomic<bool>,
     /// Locked while a queue is connected, stopped or freed.
     #[pin]
     life: Mutex<()>,
@@ -79,7 +78,6 @@ impl<T: Transport> HostQueue<T> {
             pin_init!(Self {
                 gate,
                 connection: UnsafeCell::new(None),
-                is_polled: Atomic::new(false),
                 life <- new_mutex!((), "nvme_queue"),
             }),
             GFP_KERNEL,
@@ -132,7 +130,6 @@ impl<T: Transport> HostQueue<T> {
         }
         self.gate.sendings.clear();
         self.gate.clear_broken();
-        self.is_polled.store(config.is_polled, Relaxed);
         let connection = connect(Events::new(&self.gate))?;
         let life = self.life.lock();
         if !self.gate.is_closed() {
@@ -169,8 +166,8 @@ impl<T: Transport> HostQueue<T> {
         connection.stop();
         let begun = Instant::<Monotonic>::now();
         while self.gate.users() != 0 {
-            // Nobody else can poll any more.
-            if self.is_polled.load(Relaxed) && connection.poll() {
+            // Nobody else may poll any more.
+            if connection.poll() {
                 continue;
             }
             if begun.elapsed() > T::STOP_LIMIT {

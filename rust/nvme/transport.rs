@@ -91,8 +91,7 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Sends the command that asks for asynchronous events. May sleep.
     fn async_event(&self, command: &[u8; 64]) -> Result;
 
-    /// Looks for what has completed on a queue with [`is_polled`](QueueConfig::is_polled). Returns whether there was
-    /// anything. Any context.
+    /// Looks for what has completed. Returns whether there was anything. Any context.
     fn poll(&self) -> bool;
 
     /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
@@ -103,7 +102,7 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     fn abandon(&self, request: &mut Request<T>);
 
     /// Ends the connection of a queue, so that each [`Sending`](crate::Sending) comes back. The crate
-    /// [polls](Self::poll) a polled queue until that has happened, and gives up after
+    /// [polls](Self::poll) until that has happened, and gives up after
     /// [`STOP_LIMIT`](Transport::STOP_LIMIT). The queue stays for [`abandon`](Self::abandon). May sleep.
     fn stop(&self);
 }

@@ -54,7 +54,7 @@ pub struct ReadyToSend;
 /// # Examples
 ///
 /// ```ignore
-/// let qp = Qp::create(&pd, &cq, depths, None)?;
+/// let qp = Qp::create(&pd, [&cq, &cq], depths, None)?;
 /// // Takes receives from here on.
 /// let qp = qp.init(port.number(), Access::LocalWrite | Access::RemoteWrite)?;
 /// let qp = qp.connect(path, peer, psn, &Reliability::default())?;
@@ -65,9 +65,9 @@ pub struct Qp<S> {
 }
 
 impl Qp<Reset> {
-    /// Creates a queue pair on a domain. Its requests complete to `cq`. With `srq` the queue pair
-    /// has no receives of its own, and needs [`entries`](Srq::entries) of `cq` for the shared ones.
-    /// May sleep.
+    /// Creates a queue pair on a domain. Its sends complete to the first queue of `cqs`, and its receives
+    /// to the second. With `srq` the queue pair has no receives of its own, and needs
+    /// [`entries`](Srq::entries) of the second queue for the shared ones. May sleep.
     ///
     /// A driver that copies fewer bytes than [requested](Depths::inline) still creates the queue
     /// pair.
@@ -78,12 +78,12 @@ impl Qp<Reset> {
     /// - `ENOMEM`, or the error of the driver.
     pub fn create(
         pd: &Arc<Pd>,
-        cq: &Arc<Cq>,
+        cqs: [&Arc<Cq>; 2],
         depths: Depths,
         srq: Option<&Arc<Srq>>,
     ) -> Result<Self> {
         Ok(Self {
-            raw: RawQp::create(pd, cq, depths, srq)?,
+            raw: RawQp::create(pd, cqs, depths, srq)?,
             _state: PhantomData,
         })
     }
@@ -212,7 +212,7 @@ unsafe impl Sync for RawQp {}
 impl RawQp {
     fn create(
         pd: &Arc<Pd>,
-        cq: &Arc<Cq>,
+        [send_cq, receive_cq]: [&Arc<Cq>; 2],
         mut depths: Depths,
         srq: Option<&Arc<Srq>>,
     ) -> Result<Self> {
@@ -225,21 +225,21 @@ impl RawQp {
         );
         let (send, receive) = (depths.in_send_queue(), depths.in_receive_queue());
         let entries = [
-            cq.reserve(send, &sends)?,
+            send_cq.reserve(send, &sends)?,
             match srq {
-                Some(srq) => cq.reserve(srq.entries()?, srq.queue())?,
-                None => cq.reserve(receive, &receives)?,
+                Some(srq) => receive_cq.reserve(srq.entries()?, srq.queue())?,
+                None => receive_cq.reserve(receive, &receives)?,
             },
         ];
         let comm_est = Arc::pin_init(CommEstNotifier::new(), GFP_KERNEL)?;
         let shared = srq.map_or(null_mut(), |srq| srq.as_raw());
         // The attributes are new each time: a driver that refuses them may have changed them.
         let create = |inline: u32| -> Result<_> {
-            let mut attr = depths.attr(cq.as_raw(), shared, inline);
+            let mut attr = depths.attr([send_cq.as_raw(), receive_cq.as_raw()], shared, inline);
             // The notifier is freed after the queue pair.
             attr.event_handler = Some(b::rdma_helper_qp_event);
             attr.qp_context = comm_est.event.get().cast();
-            // SAFETY: `pd`, `cq` and `srq`, if there is one, are held, so the objects that `attr`
+            // SAFETY: `pd`, both queues and `srq`, if there is one, are held, so the objects that `attr`
             // names are valid.
             let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
             let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;

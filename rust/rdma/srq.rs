@@ -27,7 +27,7 @@ use crate::{
 ///
 /// ```ignore
 /// let srq = Srq::create(&pd, 256, 1)?;
-/// let qp = Qp::create(&pd, &cq, depths, Some(&srq))?;
+/// let qp = Qp::create(&pd, [&cq, &cq], depths, Some(&srq))?;
 /// srq.post(request)?;
 /// ```
 pub struct Srq {

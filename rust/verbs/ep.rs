@@ -203,11 +203,11 @@ impl MsgEpOps for Ep {
         })
     }
 
-    fn enable(&self, delivery: Delivery) -> Result<(), Refusal> {
+    fn enable(&self, transmit: Delivery, receive: Delivery) -> Result<(), Refusal> {
         let inner = &self.0;
         inner.with_resources(|resources| {
             let sharers = resources.shared.as_ref().map(|(_, sharers)| sharers);
-            let joined = resources.create_qp(delivery, |at| {
+            let joined = resources.create_qp(transmit, receive, |at| {
                 let remove = |at| sharers.map_or((), |sharers| sharers.remove(at));
                 sharers.map_or(Ok(()), |sharers| sharers.add(at, inner.conn.clone()))?;
                 Ok(ScopeGuard::new_with_data(at, remove))

@@ -25,6 +25,7 @@ use kfabric::{
         CompletionQueueOptions,
         Connected,
         Connecting,
+        Ended,
         Errno,
         MsgEndpoint,
         Refused,
@@ -50,7 +51,11 @@ pub(crate) struct Connection {
     // Dropped in this order.
     pub(crate) regions: Pin<KBox<Regions>>,
     endpoint: Endpoint<Connected>,
+    /// The completions of responses, and of commands unless `sent` has these.
     pub(crate) completions: Arc<RequestQueue<Message, Purpose>>,
+    /// The completions of commands, which the handler of responses looks for: an interrupt for each
+    /// command would cost more.
+    pub(crate) sent: Option<Arc<RequestQueue<Message, Purpose>>>,
     /// Maximum number of pieces of data behind a command.
     pub(crate) pieces: usize,
 }
@@ -86,11 +91,21 @@ impl Connection {
         if let Some(cpu) = config.cpu {
             options = options.cpu(cpu);
         }
-        let completions = match config.is_polled {
-            true => RequestQueue::open(domain, options)?,
-            false => RequestQueue::open_read_by(domain, options, reader)?,
+        let polled = || {
+            let options = CompletionQueueOptions::default().size(size);
+            RequestQueue::open(domain, options)
         };
-        let endpoint = MsgEndpoint::open(domain, info, &completions, &completions)?.enable()?;
+        let (completions, sent) = match (config.is_polled, config.qid) {
+            (true, _) => (polled()?, None),
+            // Nobody waits for the response to the command that asks for events.
+            (false, 0) => (RequestQueue::open_read_by(domain, options, reader)?, None),
+            (false, _) => {
+                let responses = RequestQueue::open_read_by(domain, options, reader)?;
+                (responses, Some(polled()?))
+            }
+        };
+        let transmit = sent.as_ref().unwrap_or(&completions);
+        let endpoint = MsgEndpoint::open(domain, info, transmit, &completions)?.enable()?;
         // The target may respond as soon as the connection is there.
         for _ in 0..receives {
             endpoint.recv(capsule::for_response()?)?;
@@ -104,6 +119,7 @@ impl Connection {
         Ok(Self {
             endpoint,
             completions,
+            sent,
             regions,
             // The command is a piece, too.
             pieces: info.iov_limit().saturating_sub(1),
@@ -130,6 +146,14 @@ impl Connection {
     pub(crate) fn flush(&self) {
         // If it fails, the connection has ended, and the capsules come back.
         let _ = self.endpoint.flush();
+    }
+
+    /// Calls `f` with each command that was sent, if the handler must look for these. Any context.
+    pub(crate) fn each_sent(&self, f: impl FnMut(Ended<Message, Purpose>)) {
+        if let Some(sent) = &self.sent {
+            // If it fails, there is nothing to read.
+            let _ = sent.each(f);
+        }
     }
 
     /// Posts the receive of a response. Any context.

@@ -7,6 +7,9 @@
 //! Mostly the target has invalidated the key with the response. Then the handler ends the request.
 //! Otherwise a work item ends the key first.
 //!
+//! The completion of a command raises no interrupt: the handler of responses looks for it. A device
+//! may report it after the response. Then the work item looks for it.
+//!
 //! Lock order: `state` is a leaf.
 
 use crate::{
@@ -30,7 +33,17 @@ use kernel::{
     impl_has_work,
     new_work,
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
     workqueue::{
         Work,
         WorkItem, //
@@ -70,6 +83,9 @@ use nvme::{
     TransportQueue, //
 };
 
+/// Time between two looks for the completions of commands.
+const A_MOMENT: Delta = Delta::from_micros(100);
+
 /// A connected queue of a controller. Dropping it ends the connection. May sleep.
 pub(crate) struct Queue {
     // Dropped in this order.
@@ -93,7 +109,9 @@ struct Inner {
     connection: Gate<Connection, PerCpu>,
     #[pin]
     state: IrqLock<State>,
-    /// Ends keys where that may sleep.
+    /// Number of responses whose commands have yet to complete. It may be less for a moment.
+    early: Atomic<i32>,
+    /// Ends keys where that may sleep, and looks for the completions of commands.
     #[pin]
     work: Work<Inner>,
 }
@@ -143,6 +161,7 @@ impl Transport for Kfi {
             tasks: target.tasks().clone(),
             connection <- Gate::empty(),
             state <- new_irq_lock!(state, c"kfi_nvme_queue"),
+            early: Atomic::new(0),
             work <- new_work!("kfi_nvme_queue"),
         }? Error);
         let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
@@ -230,6 +249,7 @@ impl TransportQueue<Kfi> for Queue {
             self.inner.0.ended(connection, ended);
             found = true;
         }
+        found |= self.inner.0.look_for_sent(connection);
         found
     }
 
@@ -339,6 +359,7 @@ impl Inner {
                 // Before the request can end.
                 capsule::empty(&mut capsule);
                 if let Some(request) = sending.sent(capsule) {
+                    self.early.fetch_sub(1, Relaxed);
                     self.finish(connection, request);
                 }
             }
@@ -370,12 +391,31 @@ impl Inner {
         let again = connection.receive(capsule).map_err(Errno::from);
         match response {
             Ok(Some(request)) => self.finish(connection, request),
-            Ok(None) => (),
+            Ok(None) => {
+                self.early.fetch_add(1, Relaxed);
+            }
             Err(MalformedResponse) => self.broken(Errno::EPROTO),
         }
         if let Err(errno) = again {
             self.broken(errno);
         }
+    }
+
+    /// Handles the commands that were sent, if no handler is called for them. Returns whether there
+    /// were any. Any context.
+    fn look_for_sent(self: &Arc<Self>, connection: &Connection) -> bool {
+        let mut found = false;
+        connection.each_sent(|ended| {
+            self.ended(connection, ended);
+            found = true;
+        });
+        found
+    }
+
+    /// Checks whether a response is there whose command has yet to complete, which nobody else looks
+    /// for.
+    fn must_look(&self, connection: &Connection) -> bool {
+        connection.sent.is_some() && self.early.load(Relaxed) > 0
     }
 
     /// Ends the key of a request, and then the request. Any context.
@@ -425,14 +465,21 @@ impl WorkItem for Inner {
         // A task that frees memory may wait for the requests.
         let _noio = NoIo::enter();
         // Entering fails only if there are no requests any more.
-        let Some(inside) = this.connection.enter() else {
-            return;
-        };
-        while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
-            if let Some(region) = request.slot().0.take() {
-                inside.get().regions.empty(region);
+        while let Some(inside) = this.connection.enter() {
+            let connection = inside.get();
+            while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
+                if let Some(region) = request.slot().0.take() {
+                    connection.regions.empty(region);
+                }
+                request.complete();
             }
-            request.complete();
+            if !this.must_look(connection) {
+                return;
+            }
+            if !this.look_for_sent(connection) {
+                drop(inside);
+                fsleep(A_MOMENT);
+            }
         }
     }
 }
@@ -455,7 +502,14 @@ impl RequestReader<Message, Purpose> for Reader {
         let Some(inside) = self.0.connection.enter() else {
             return;
         };
+        let connection = inside.get();
+        // First, since these commands were sent before their responses.
+        self.0.look_for_sent(connection);
         // If it fails, there is nothing to read.
-        let _ = requests.each(|ended| self.0.ended(inside.get(), ended));
+        let _ = requests.each(|ended| self.0.ended(connection, ended));
+        if self.0.must_look(connection) {
+            // Work that is queued already looks, too.
+            let _ = self.0.tasks.enqueue(self.0.clone());
+        }
     }
 }

@@ -176,9 +176,9 @@ pub trait MsgEpOps: Send + Sync {
         Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
 
-    /// Enables the endpoint, so that it takes receives. `delivery` holds for its completion queues. The core may try again
-    /// after a failure. May sleep.
-    fn enable(&self, delivery: Delivery) -> Result<(), Refusal>;
+    /// Enables the endpoint, so that it takes receives. `receive` holds for completions of receives, and `transmit` for all
+    /// others. The core may try again after a failure. May sleep.
+    fn enable(&self, transmit: Delivery, receive: Delivery) -> Result<(), Refusal>;
 
     /// Starts to connect to a peer, which gets `data`. The provider reports the result by [`ConnEvents`]. May sleep.
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;

@@ -54,18 +54,18 @@ impl Depths {
         }
     }
 
-    /// Returns the attributes of a queue pair that completes to this queue. It takes its receives
+    /// Returns the attributes of a queue pair that completes to these queues. It takes its receives
     /// from `srq` unless that is null. Its driver should copy `inline` bytes of a send request.
     pub(super) fn attr(
         &self,
-        cq: *mut b::ib_cq,
+        [send_cq, recv_cq]: [*mut b::ib_cq; 2],
         srq: *mut b::ib_srq,
         inline: u32,
     ) -> b::ib_qp_init_attr {
         let (max_recv_wr, max_recv_sge) = self.receive_queue(!srq.is_null());
         b::ib_qp_init_attr {
-            send_cq: cq,
-            recv_cq: cq,
+            send_cq,
+            recv_cq,
             srq,
             cap: b::ib_qp_cap {
                 max_send_wr: self.in_send_queue(),

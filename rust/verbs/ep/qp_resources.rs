@@ -40,7 +40,7 @@ use rdma::{
 pub(super) struct QpResources {
     // The order of the fields is the order in which they go.
     pub(super) endpoint: SetOnce<Arc<cm::Endpoint>>,
-    /// The completion queue, if only readers look for completions.
+    /// The completion queue in which only readers look for completions, if there is one.
     pub(super) polled: SetOnce<Arc<Cq>>,
     /// The shared receives, if the endpoint has any, and the connections that share them.
     pub(super) shared: SetOnce<(Arc<Srq>, Arc<Sharers>)>,
@@ -57,13 +57,14 @@ pub(super) struct QpResources {
 }
 
 impl QpResources {
-    /// Creates the queue pair, and a completion queue for `delivery`. Calls `join` with the completion
-    /// queue before the first completion, and returns the result of `join`. If there is no queue pair
-    /// in the end, that result is dropped, and the caller may try again. After success, the caller must
-    /// not call this again. May sleep.
+    /// Creates the queue pair, and one completion queue, or two if only one of them is polled. Calls `join`
+    /// with the completion queue of receives before the first completion, and returns the result of `join`.
+    /// If there is no queue pair in the end, that result is dropped, and the caller may try again. After
+    /// success, the caller must not call this again. May sleep.
     pub(super) fn create_qp<J>(
         &self,
-        delivery: Delivery,
+        transmit: Delivery,
+        receive: Delivery,
         join: impl FnOnce(CqId) -> Result<J>,
     ) -> Result<J> {
         let srq = self.shared.as_ref().map(|(srq, _)| srq);
@@ -78,21 +79,35 @@ impl QpResources {
             Some(srq) => srq.entries()?,
             None => depths.in_receive_queue(),
         };
-        let cq = Cq::alloc(device, depths.in_send_queue() + receives, delivery.cpu)?;
-        if !delivery.polled {
-            cq.add_listener();
-        }
+        let alloc = |entries, delivery: Delivery| {
+            let cq = Cq::alloc(device, entries, delivery.cpu)?;
+            if !delivery.polled {
+                cq.add_listener();
+            }
+            Ok::<_, Error>(cq)
+        };
+        let sends = depths.in_send_queue();
+        let (send_cq, receive_cq) = match transmit.polled == receive.polled {
+            true => {
+                let cpu = receive.cpu.or(transmit.cpu);
+                let cq = alloc(sends + receives, Delivery { cpu, ..receive })?;
+                (cq.clone(), cq)
+            }
+            false => (alloc(sends, transmit)?, alloc(receives, receive)?),
+        };
         let port = device.ports().next().ok_or(ENODEV)?.number();
         // The rights of a region limit the peer.
         let access: AccessFlags =
             Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic;
-        let qp = Qp::create(pd, &cq, depths, srq)?.init(port, access)?;
+        let qp = Qp::create(pd, [&send_cq, &receive_cq], depths, srq)?.init(port, access)?;
         let endpoint = cm::Endpoint::new(qp)?;
         // Dropped before the queue, whose number isn't another one's until then.
-        let joined = join(cq.id())?;
-        if delivery.polled {
-            self.polled.populate(cq);
-        }
+        let joined = join(receive_cq.id())?;
+        match (transmit.polled, receive.polled) {
+            (true, _) => self.polled.populate(send_cq),
+            (_, true) => self.polled.populate(receive_cq),
+            _ => false,
+        };
         match self.endpoint.populate(endpoint) {
             true => Ok(joined),
             false => Err(EBUSY),

@@ -140,7 +140,9 @@ impl Msg {
             writer: eq.writer(self.init.fid, self.init.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
-        self.imp.enable(self.delivery()?)?;
+        let transmit = self.delivery(&self.bound.transmit)?;
+        self.imp
+            .enable(transmit, self.delivery(&self.bound.receive)?)?;
         open()?;
         let _ = self
             .phase
@@ -148,34 +150,26 @@ impl Msg {
         Ok(())
     }
 
-    /// Returns how the provider should find completions. If it is only when the consumer reads, has the completion queues
-    /// look at the endpoint. May sleep.
+    /// Returns how the provider should find completions of a direction. If it is only when the consumer reads, has the
+    /// completion queue look at the endpoint. May sleep.
     ///
     /// # Errors
     ///
     /// - `ENOMEM`.
-    fn delivery(&self) -> Result<Delivery, Errno> {
-        let EpBindings {
-            transmit,
-            receive,
-            counters,
-            ..
-        } = &self.bound;
-        let queues = || {
-            [receive, transmit]
-                .into_iter()
-                .filter_map(|cq| Some(&cq.as_ref()?.cq))
+    fn delivery(&self, bound: &SetOnce<CqBinding>) -> Result<Delivery, Errno> {
+        let Some(CqBinding { cq, .. }) = bound.as_ref() else {
+            return Ok(Delivery::default());
         };
         // Counters and shared receives progress without a read.
         let polled = !self.init.shares
-            && counters.iter().all(|counter| counter.as_ref().is_none())
-            && queues().all(|cq| cq.delivery().polled);
+            && self.bound.counters.iter().all(|it| it.as_ref().is_none())
+            && cq.delivery().polled;
         if polled {
-            queues().try_for_each(|cq| cq.add_source(&self.ties.endpoint))?;
+            cq.add_source(&self.ties.endpoint)?;
         }
         Ok(Delivery {
-            cpu: queues().find_map(|cq| cq.delivery().cpu),
             polled,
+            ..cq.delivery()
         })
     }
 

@@ -236,7 +236,7 @@ fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
     let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
     let cq = Cq::alloc(pd.device(), depths.in_send_queue(), None)?;
     let how = Reliability::default();
-    let qp = Qp::create(pd, &cq, depths, None)?.init(port.number(), AccessFlags::default())?;
+    let qp = Qp::create(pd, [&cq, &cq], depths, None)?.init(port.number(), AccessFlags::default())?;
     let itself = Peer {
         number: qp.number(),
         psn: 0,
@@ -265,7 +265,7 @@ impl Side {
             segments: 2,
             inline,
         };
-        let qp = Qp::create(&bench.pd, &cq, depths, None)?.init(1, all())?;
+        let qp = Qp::create(&bench.pd, [&cq, &cq], depths, None)?.init(1, all())?;
         expect_eq!(qp.inline_limit(), inline);
         Ok(Self {
             endpoint: Endpoint::new(qp)?,
