@@ -129,6 +129,9 @@ static __always_inline bool is_in_use(const struct page *page, bool follows)
 
 	if (likely(!page_has_type(page)) && likely(page_ref_count(page)))
 		return true;
+	/* Most messages of a few bytes are in the first page of a slab. */
+	if (data_race(page->page_type) >> 24 == PGTY_slab)
+		return true;
 	head = compound_head(page);
 	/* Of memory that is not online, the memory map may never have been written. */
 	if ((u64)(page - head) >= MAX_FOLIO_NR_PAGES || !read_flags(head, &flags) || flags & FLAGS)

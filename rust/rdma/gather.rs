@@ -12,7 +12,8 @@ use crate::{
     access::Access,
     in_flight::StableRef,
     prelude::*,
-    qp::Qp, //
+    qp::Qp,
+    segments::Segments, //
 };
 use core::ops::Range;
 use kernel::{
@@ -28,7 +29,7 @@ use rdma_bindings as b;
 /// A device may read what `segments` name, and write there if `written`, as long as `kept` is
 /// there; if `inline`, only a driver may read it, at the addresses of the processor.
 pub struct Gather<K> {
-    pub(crate) segments: SmallVec<b::ib_sge>,
+    pub(crate) segments: Segments,
     pub(crate) kept: K,
     bytes: u64,
     /// The device may write to the memory.
@@ -42,7 +43,7 @@ impl Gather<()> {
     pub const fn none() -> Self {
         // INVARIANT: There are no segments.
         Self {
-            segments: SmallVec::new(),
+            segments: Segments::new(),
             kept: (),
             bytes: 0,
             written: true,
@@ -86,7 +87,7 @@ impl<K: StableRef<ValidMr>> Gather<SmallVec<K>> {
         // INVARIANT: The regions have their memory as long as they are kept, which each is that a
         // segment was made of.
         let mut this = Self {
-            segments: SmallVec::with_capacity(parts.len(), flags)?,
+            segments: Segments::with_capacity(parts.len(), flags)?,
             kept: SmallVec::with_capacity(parts.len(), flags)?,
             bytes: 0,
             written: true,
@@ -109,7 +110,7 @@ impl Gather<Buffer> {
     pub fn with_capacity(pd: &Pd, count: usize, written: bool, flags: Flags) -> Result<Self> {
         // INVARIANT: There are no segments.
         Ok(Self {
-            segments: SmallVec::with_capacity(count, flags)?,
+            segments: Segments::with_capacity(count, flags)?,
             kept: Buffer::new(&pd.device, count, written, flags)?,
             bytes: 0,
             written,
@@ -193,7 +194,7 @@ impl Gather<Buffer> {
         // SAFETY: `bytes` are memory of kmalloc(), which has pages. The buffer frees them after it has
         // unmapped them.
         let mapped = unsafe { this.map(pd, phys, len) };
-        this.kept.bytes = bytes;
+        this.kept.bytes = Some(bytes);
         mapped.map(|()| this)
     }
 
@@ -209,7 +210,7 @@ impl Gather<Buffer> {
         Self {
             bytes: len.into(),
             segments: one(segment),
-            kept: Buffer::unmapped(bytes),
+            kept: Buffer::unmapped(Some(bytes)),
             written: false,
             inline: len > 0,
         }
@@ -230,21 +231,20 @@ impl<K> Gather<K> {
             .ok_or(EINVAL)?;
         match segment.length {
             0 => Ok(()),
-            _ => self
-                .segments
-                .push_within_capacity(segment)
-                .map_err(|_| EINVAL),
+            _ => self.segments.push(segment),
         }
     }
 }
 
 /// Creates a list of one segment, or an empty list for an empty segment: some devices use length 0
 /// for their maximum.
-fn one(segment: b::ib_sge) -> SmallVec<b::ib_sge> {
-    match segment.length {
-        0 => SmallVec::new(),
-        _ => SmallVec::one(segment),
+fn one(segment: b::ib_sge) -> Segments {
+    let mut segments = Segments::new();
+    if segment.length > 0 {
+        // There is space for two.
+        let _ = segments.push(segment);
     }
+    segments
 }
 
 /// Returns the segment for a part of a region.
@@ -276,7 +276,7 @@ pub struct Buffer {
     mapped: SmallVec<Mapping>,
     direction: DataDirection,
     /// Freed after the memory has been unmapped.
-    bytes: KVec<u8>,
+    bytes: Option<KVec<u8>>,
 }
 
 /// The device address and the length of a mapping.
@@ -287,7 +287,7 @@ struct Mapping {
 
 impl Buffer {
     /// Creates a buffer of bytes that need no mapping.
-    fn unmapped(bytes: KVec<u8>) -> Self {
+    fn unmapped(bytes: Option<KVec<u8>>) -> Self {
         // INVARIANT: There is no mapping.
         Self {
             device: None,
@@ -299,7 +299,7 @@ impl Buffer {
 
     /// Creates a buffer with capacity for `count` mappings. The device writes to them if `written`.
     fn new(device: &ARef<Device>, count: usize, written: bool, flags: Flags) -> Result<Self> {
-        let mut this = Self::unmapped(KVec::new());
+        let mut this = Self::unmapped(None);
         if !device.is_software() {
             this.device = Some(device.clone());
             this.mapped = SmallVec::with_capacity(count, flags)?;

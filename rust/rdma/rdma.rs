@@ -58,6 +58,7 @@ pub mod reg_qp;
 pub mod replays;
 pub mod request;
 pub mod reusable_mr;
+mod segments;
 pub mod sg;
 pub mod small_vec;
 pub mod srq;

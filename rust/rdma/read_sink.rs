@@ -30,6 +30,7 @@ use crate::{
         CompletionHandler,
         Request, //
     },
+    segments::Segments,
     wc::DeviceId,
     wr::{
         Remote,
@@ -52,7 +53,7 @@ const BASE: u64 = 1 << 32;
 /// both while a region is neither `IDLE`, nor `FREE` by a fence.
 pub struct Sink {
     regions: SmallVec<Region>,
-    segments: SmallVec<b::ib_sge>,
+    segments: Segments,
     fence: Fence,
     /// The requests were leaked, with their references.
     lost: Atomic<bool>,
@@ -239,9 +240,9 @@ impl InFlight<Sink> {
             pushed.map_err(|not| not.error)?;
             region.standing.store(GIVEN, Release);
         }
-        let mut segments = SmallVec::with_capacity(sink.segments.len(), GFP_ATOMIC)?;
+        let mut segments = Segments::with_capacity(sink.segments.len(), GFP_ATOMIC)?;
         for &b::ib_sge { addr, length, lkey } in sink.segments.iter() {
-            segments.push_reserved(b::ib_sge { addr, length, lkey });
+            segments.push(b::ib_sge { addr, length, lkey })?;
         }
         let read = WorkRequest::read_into(self.lend(), segments, from);
         let read = if fenced { read.fenced() } else { read };

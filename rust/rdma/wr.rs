@@ -4,7 +4,8 @@
 
 use crate::{
     gather::Gather,
-    prelude::*, //
+    prelude::*,
+    segments::Segments, //
 };
 use rdma_bindings as b;
 
@@ -25,7 +26,7 @@ use rdma_bindings as b;
 /// ```
 pub struct WorkRequest<K> {
     wr: SendWr,
-    segments: SmallVec<b::ib_sge>,
+    segments: Segments,
     _kept: K,
 }
 
@@ -107,7 +108,7 @@ impl SendWr {
 ///
 /// The memory of `segments` is valid as long as `_kept`.
 pub struct Receive<K> {
-    segments: SmallVec<b::ib_sge>,
+    segments: Segments,
     _kept: K,
 }
 
@@ -132,7 +133,7 @@ impl<K> WorkRequest<K> {
         // INVARIANT: There are no segments, and `kept` owns the region.
         Self {
             wr,
-            segments: SmallVec::new(),
+            segments: Segments::new(),
             _kept: kept,
         }
     }
@@ -177,7 +178,7 @@ impl<K> WorkRequest<K> {
     }
 
     /// Reads the peer's memory into `segments` of memory that `kept` keeps. The device may write there.
-    pub(crate) fn read_into(kept: K, segments: SmallVec<b::ib_sge>, from: Remote) -> Self {
+    pub(crate) fn read_into(kept: K, segments: Segments, from: Remote) -> Self {
         // INVARIANT: `kept` owns the memory of `segments`: only `Sink` calls this, with its own
         // segments.
         Self {

@@ -579,7 +579,11 @@ impl Source<'_> {
                 let mut list = list.entries(limit).iter().enumerate();
                 list.try_for_each(|(index, kvec)| {
                     let base = kvec.iov_base.addr();
-                    one(index, (base != 0).then_some(widen(base)), widen(kvec.iov_len))
+                    one(
+                        index,
+                        (base != 0).then_some(widen(base)),
+                        widen(kvec.iov_len),
+                    )
                 })
             }
             Self::Bvec(list) => {

@@ -69,13 +69,13 @@ impl QpResources {
         };
         let begun = match transfer.op {
             Op::Receive => begin(
-                receive(&self.pd, transfer),
+                || receive(&self.pd, transfer),
                 handler,
                 || self.spares.receives.take(),
                 |request| endpoint.post_receive(request),
             ),
             _ => begin(
-                self.request(transfer, pieces),
+                || self.request(transfer, pieces),
                 handler,
                 || self.spares.sends.take(),
                 |request| conn.give(endpoint, request, transfer.flags.more, Signal::Signaled),
@@ -95,22 +95,21 @@ impl QpResources {
             LocalMemory::Injected(copy) => self.copied(copy.bytes()),
             LocalMemory::Lent(local) => map(&self.pd, local, written),
         };
-        let mut request = match transfer.op {
+        let create = || match transfer.op {
             Op::Send {
                 invalidates: Some(key),
                 ..
-            } => WorkRequest::send_with_inv(memory(false)?, short(key)?),
+            } => Ok(WorkRequest::send_with_inv(memory(false)?, short(key)?)),
             Op::Send {
                 data: Some(data), ..
-            } => WorkRequest::send_with_imm(memory(false)?, immediate(data)?),
-            Op::Send { .. } => WorkRequest::send(memory(false)?),
-            Op::Write { data: None } => WorkRequest::write(memory(false)?, to()?),
+            } => Ok(WorkRequest::send_with_imm(memory(false)?, immediate(data)?)),
+            Op::Send { .. } => Ok(WorkRequest::send(memory(false)?)),
+            Op::Write { data: None } => Ok(WorkRequest::write(memory(false)?, to()?)),
             Op::Write { data: Some(data) } => {
-                WorkRequest::write_with_imm(memory(false)?, to()?, immediate(data)?)
+                let (memory, data) = (memory(false)?, immediate(data)?);
+                Ok(WorkRequest::write_with_imm(memory, to()?, data))
             }
-            Op::Read => {
-                WorkRequest::read(memory(true)?, to()?).map_err(driver_errors::no_request)?
-            }
+            Op::Read => WorkRequest::read(memory(true)?, to()?).map_err(driver_errors::no_request),
             Op::Atomic { what, fetches } => {
                 let memory = match what {
                     AtomicOp::Write(word) => self.copied(&word.to_ne_bytes())?,
@@ -119,14 +118,16 @@ impl QpResources {
                         Gather::discard(&self.pd, GFP_ATOMIC).map_err(driver_errors::not_mapped)?
                     }
                 };
-                atomic(memory, to()?, what)?
+                atomic(memory, to()?, what)
             }
-            Op::Receive => return Err(Errno::EINVAL.into()),
+            Op::Receive => Err(Errno::EINVAL.into()),
         };
-        if self.fences(transfer) {
+        // The result is not moved: it is large.
+        let mut request = create();
+        if let (Ok(request), true) = (&mut request, self.fences(transfer)) {
             request.fence();
         }
-        Ok(request)
+        request
     }
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
@@ -229,21 +230,22 @@ fn short(key: u64) -> Result<u32, Refusal> {
     u32::try_from(key).map_err(|_| Refusal::new(Errno::ENOKEY, why).value(key))
 }
 
-/// Creates a request in memory that `memory` returns, and hands it to `give`. On an error, returns the
-/// error and the completion handler.
+/// Has `request` create a request, puts it into memory that `memory` returns, and hands it to `give`. On an
+/// error, returns the error and the completion handler.
 #[inline]
 pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
-    request: Result<W, Refusal>,
+    request: impl FnOnce() -> Result<W, Refusal>,
     then: F,
     memory: impl FnOnce() -> Option<RequestMemory<W, F>>,
     give: impl FnOnce(KBox<Request<W, F>>) -> Result<(), NotPosted<W, F>>,
 ) -> Result<(), (Refusal, F)> {
-    let request = match request {
-        Ok(request) => request,
-        Err(why) => return Err((why, then)),
-    };
+    // First, so that the request is moved once.
     let Some(memory) = memory() else {
         return Err((Errno::ENOMEM.into(), then));
+    };
+    let request = match request() {
+        Ok(request) => request,
+        Err(why) => return Err((why, then)),
     };
     give(Request::new_in(memory, request, then)).map_err(|refused| {
         let (error, then) = refused.into_then();
@@ -394,7 +396,7 @@ impl QpResources {
         let mut chain = chain.map_err(driver_errors::not_posted)?;
         transfer.each(|transfer| match self.sinks_of(transfer) {
             0 => {
-                let request = self.request(transfer, transfer.remote.pieces());
+                let request = || self.request(transfer, transfer.remote.pieces());
                 let begun = begin(request, whole.part(), new_memory, |request| {
                     chain.push(request)
                 });

@@ -61,10 +61,9 @@ impl provider::msg_ep::Srx for Srx {
         let Queue { srq, pd } = inside.get();
         let sharers = self.sharers.clone();
         let handler = SharedReceiveHandler { ticket, sharers };
-        begin(receive(pd, transfer), handler, new_memory, |request| {
-            srq.post(request)
-        })
-        .map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
+        let receive = || receive(pd, transfer);
+        begin(receive, handler, new_memory, |request| srq.post(request))
+            .map_err(|(why, handler)| PostRefusal::new(why, handler.ticket))
     }
 
     fn room(&self) -> usize {

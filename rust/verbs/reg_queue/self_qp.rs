@@ -120,7 +120,8 @@ impl SelfQp {
         let cq = Cq::alloc(pd.device(), depths.in_send_queue(), None)?;
         let how = Reliability::default();
         // Peers may do nothing on this queue pair.
-        let qp = Qp::create(pd, [&cq, &cq], depths, None)?.init(address.port, AccessFlags::default())?;
+        let qp =
+            Qp::create(pd, [&cq, &cq], depths, None)?.init(address.port, AccessFlags::default())?;
         let [a, b, c, ..] = random::number().to_le_bytes();
         let itself = Peer {
             number: qp.number(),

@@ -236,7 +236,8 @@ fn connect_to_self(pd: &Arc<Pd>) -> Result<Qp<ReadyToSend>> {
     let path = Path::to_self(port, attr.lid, attr.mtu, gid)?;
     let cq = Cq::alloc(pd.device(), depths.in_send_queue(), None)?;
     let how = Reliability::default();
-    let qp = Qp::create(pd, [&cq, &cq], depths, None)?.init(port.number(), AccessFlags::default())?;
+    let qp =
+        Qp::create(pd, [&cq, &cq], depths, None)?.init(port.number(), AccessFlags::default())?;
     let itself = Peer {
         number: qp.number(),
         psn: 0,
