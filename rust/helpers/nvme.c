@@ -6,7 +6,6 @@
 #include <linux/mm.h>
 #include <linux/nvme.h>
 #include <linux/rcupdate.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -47,28 +46,12 @@ bool nvme_helper_is_killed(struct nvme_helper_works *works)
 	return creator && fatal_signal_pending(creator);
 }
 
-/* Allocations of the current task do not start I/O until nvme_helper_noio_restore(). Process context. */
-unsigned int nvme_helper_noio_save(void)
-{
-	return memalloc_noio_save();
-}
-
-void nvme_helper_noio_restore(unsigned int flags)
-{
-	memalloc_noio_restore(flags);
-}
-
 /* The controllers that exist. The module stays until there is none. */
 static atomic_t controllers = ATOMIC_INIT(0);
 
-void nvme_helper_count(void)
+void nvme_helper_count(int change)
 {
-	atomic_inc(&controllers);
-}
-
-void nvme_helper_uncount(void)
-{
-	if (atomic_dec_and_test(&controllers))
+	if (!atomic_add_return(change, &controllers))
 		wake_up_var(&controllers);
 }
 

@@ -39,11 +39,8 @@ void nvme_helper_init_works(struct nvme_ctrl *ctrl, struct nvme_helper_works *wo
 			    work_func_t broken, work_func_t watch);
 void nvme_helper_set_creator(struct nvme_helper_works *works, bool creating);
 bool nvme_helper_is_killed(struct nvme_helper_works *works);
-unsigned int nvme_helper_noio_save(void);
-void nvme_helper_noio_restore(unsigned int flags);
 
-void nvme_helper_count(void);
-void nvme_helper_uncount(void);
+void nvme_helper_count(int change);
 void nvme_helper_wait_uncounted(void);
 
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);

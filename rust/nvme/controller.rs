@@ -40,8 +40,6 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) target: T::Controller,
     pub(crate) has_admin_tags: Atomic<bool>,
     pub(crate) has_io_tags: Atomic<bool>,
-    /// Creation has succeeded, so that the options are the controller's.
-    pub(crate) is_created: Atomic<bool>,
 }
 
 // SAFETY: nvme-core's locks and states guard `ctrl`. The other fields are `Send`.
@@ -94,7 +92,7 @@ impl<T: Transport> Controller<T> {
                 .unwrap_or(u16::MAX)
                 .saturating_sub(1);
             (*ctrl).kato = given.kato;
-            b::nvme_helper_count();
+            b::nvme_helper_count(1);
         }
         made.inspect_err(|_| {
             // SAFETY: nvme-core does not know the controller.
@@ -113,7 +111,7 @@ impl<T: Transport> Controller<T> {
         // uses it.
         drop(unsafe { KBox::from_raw(this.as_ptr()) });
         // SAFETY: Counted when it was made. The module may go from here on.
-        unsafe { b::nvme_helper_uncount() };
+        unsafe { b::nvme_helper_count(-1) };
     }
 
     /// Returns the controller of nvme-core's.
@@ -167,8 +165,8 @@ impl<T: Transport> Controller<T> {
         if unsafe { (&raw const (*self.works.get()).updating).read_volatile() } {
             return;
         }
-        for queue in self.queues.iter().filter(|queue| queue.gate().is_broken()) {
-            if !self.recover(fmt!("queue {}: connection lost", queue.gate().qid())) {
+        for queue in self.queues.iter().filter(|queue| queue.is_broken()) {
+            if !self.recover(fmt!("queue {}: connection lost", queue.qid)) {
                 queue.stop();
             }
         }

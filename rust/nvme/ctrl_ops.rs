@@ -5,8 +5,8 @@
 use crate::{
     command::Command,
     controller::Controller,
-    list,
     prelude::*,
+    registration,
     transport::{
         Transport,
         TransportQueue, //
@@ -50,11 +50,10 @@ impl<T: Transport> CtrlOps<T> {
     ///
     /// nvme-core calls this with a controller.
     unsafe extern "C" fn free_ctrl(ctrl: *mut b::nvme_ctrl) {
-        list::remove(ctrl);
         // SAFETY: The controller exists until the end of this function.
         let controller = unsafe { Controller::<T>::of(ctrl) };
-        if controller.is_created.load(Relaxed) {
-            // SAFETY: The options are the controller's, which has been created.
+        if registration::forget(ctrl) {
+            // SAFETY: The options are the controller's, which was created.
             unsafe { b::nvmf_free_options((*ctrl).opts) };
         }
         // SAFETY: The last reference is gone, and the queues were freed by deletion, or by setup
@@ -71,13 +70,10 @@ impl<T: Transport> CtrlOps<T> {
         // SAFETY: nvme-core has a reference to the controller.
         let controller = unsafe { Controller::<T>::of(ctrl) };
         let command = Command::async_event();
-        let Some(inside) = controller.admin().ok().and_then(|admin| admin.enter()) else {
+        let Some(inside) = controller.admin().ok().and_then(|admin| admin.gate.enter()) else {
             return;
         };
-        if let Some(Err(error)) = inside
-            .connection()
-            .map(|connection| connection.async_event(command.as_bytes()))
-        {
+        if let Err(error) = inside.get().async_event(command.as_bytes()) {
             dev_warn!(controller.device(), "no asynchronous events: {error:?}\n");
         }
     }

@@ -4,14 +4,14 @@
 
 use crate::{
     command::ASYNC_EVENT_ID,
-    gate::QueueGate,
     pdu::{
         Answer,
-        Pdu,
-        TagParts, //
+        Pdu, //
     },
     prelude::*,
-    request::Request, //
+    queue::HostQueue,
+    request::Request,
+    transport::Transport, //
 };
 
 /// The bits of a command id that are the tag. The others are a generation.
@@ -22,28 +22,14 @@ const TAG: u16 = 0xfff;
 pub struct MalformedResponse;
 
 /// The place where the connection of a queue reports events.
-pub struct Events<T> {
-    gate: Arc<QueueGate>,
-    parts: PhantomData<fn() -> T>,
-}
+pub struct Events<T: Transport>(pub(crate) Arc<HostQueue<T>>);
 
-impl<T> Clone for Events<T> {
-    fn clone(&self) -> Self {
-        Self::new(&self.gate)
+impl<T: Transport> Events<T> {
+    /// Returns the queue, if it is connected and not being stopped. Any context.
+    pub fn queue(&self) -> Option<GateGuard<'_, T::Queue, Shared>> {
+        self.0.gate.enter()
     }
-}
 
-impl<T> Events<T> {
-    /// Returns the place for the events of a gate's queue.
-    pub(crate) fn new(gate: &Arc<QueueGate>) -> Self {
-        Self {
-            gate: gate.clone(),
-            parts: PhantomData,
-        }
-    }
-}
-
-impl<T: TagParts> Events<T> {
     /// Takes a response, whose bytes are `bytes`. Returns the request if its capsule is back already.
     /// The caller ends its key, and [completes](Request::complete) it. Any context.
     ///
@@ -60,17 +46,19 @@ impl<T: TagParts> Events<T> {
         let id = u16::from_le_bytes([id0, id1]);
         let status = u16::from_le_bytes([s0, s1]);
         // A queue that is being stopped needs no responses: its requests are cancelled.
-        let Some(entered) = self.gate.enter() else {
+        let Some(connection) = self.0.gate.hold() else {
             return Ok(None);
         };
-        if self.gate.qid() == 0 && id & TAG >= ASYNC_EVENT_ID {
+        // SAFETY: The gate has a user, so the controller is not freed.
+        let ctrl = unsafe { self.0.ctrl() };
+        if self.0.qid == 0 && id & TAG >= ASYNC_EVENT_ID {
             // SAFETY: The controller is valid, and its admin queue is not stopped.
-            unsafe { b::nvme_helper_complete_async_event(entered.ctrl().raw(), status, result) };
+            unsafe { b::nvme_helper_complete_async_event(ctrl.raw(), status, result) };
             return Ok(None);
         }
-        let (set, index) = self.gate.tags();
+        let (set, index) = self.0.tags();
         // SAFETY: The gate has a user, so neither controller nor set is freed.
-        let rq = unsafe { b::nvme_helper_find_rq(entered.ctrl().works(), set, index, id) };
+        let rq = unsafe { b::nvme_helper_find_rq(ctrl.works(), set, index, id) };
         let rq = NonNull::new(rq).ok_or(MalformedResponse)?;
         // SAFETY: The request is one of the set, so its pdu is initialised.
         let pdu = unsafe { Pdu::<T>::of(rq) };
@@ -83,17 +71,18 @@ impl<T: TagParts> Events<T> {
             return Ok(None);
         }
         // SAFETY: The state says that the request is under way, and that its capsule is back. So no
-        // other value has it. The count of `entered` is handed over.
-        Ok(Some(unsafe { Request::new(rq, entered.into_count()) }))
+        // other value has it. The request is one of this queue.
+        Ok(Some(unsafe { Request::new(rq, &self.0, connection) }))
     }
 
     /// Reports that the connection is broken. Begins recovery. May be called more than once. Any
     /// context.
     pub fn broken(&self, error: Error) {
-        self.gate.set_broken();
+        self.0.set_broken();
         // Without an open gate the queue is being connected, which looks at the mark, or stopped.
-        if let Some(entered) = self.gate.enter() {
-            entered.ctrl().queue_broken(self.gate.qid(), error);
+        if let Some(_connection) = self.0.gate.enter() {
+            // SAFETY: The gate has a user, so the controller is not freed.
+            unsafe { self.0.ctrl() }.queue_broken(self.0.qid, error);
         }
     }
 }

@@ -35,18 +35,3 @@ pub(crate) fn check(number: c_int) -> Result<(), Failure> {
         _ => Err(Failure(number)),
     }
 }
-
-macro_rules! errno {
-    ($($name:ident $number:ident;)*) => {$(
-        #[doc = concat!("Returns `", stringify!($number), "`, which the kernel crate of 7.2 lacks.")]
-        pub(crate) fn $name() -> Error {
-            Error::from_errno(i32::try_from(bindings::$number).map_or(-1, |errno| -errno))
-        }
-    )*};
-}
-
-errno! {
-    not_connected ENOTCONN;
-    not_supported EOPNOTSUPP;
-    already EALREADY;
-}

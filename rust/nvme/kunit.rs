@@ -20,43 +20,21 @@
 
 use crate::{
     ctrl::Ctrl,
-    gate::QueueGate,
+    prelude::*,
+    queue::HostQueue,
     registration::create_ctrl,
+    transport::Refusal,
     *, //
 };
-use core::{
-    mem,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
 use kernel::{
-    bindings,
     error::from_err_ptr,
-    impl_has_work,
-    new_mutex,
-    new_work,
     page::BorrowedPage,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Full, //
-        },
-        Mutex, //
-    },
     time::{
         delay::fsleep,
         Delta, //
-    },
-    workqueue::{
-        self,
-        Work,
-        WorkItem, //
     }, //
 };
-use nvme_bindings as b;
+use kfabric::workqueue::OwnedQueue;
 
 const WRITE: u8 = 1;
 const READ: u8 = 2;
@@ -207,14 +185,6 @@ fn steps() -> KVec<u8> {
 /// The transport.
 struct MadeUp;
 
-struct Capsule;
-
-impl TagParts for MadeUp {
-    type Capsule = Capsule;
-    /// Whether the target has a key.
-    type Slot = bool;
-}
-
 struct Place;
 
 impl Drop for Place {
@@ -238,6 +208,9 @@ impl Drop for Queue {
 impl Transport for MadeUp {
     const MAY_SLEEP: bool = true;
     const STOP_LIMIT: Delta = Delta::from_millis(100);
+    type Capsule = ();
+    /// Whether the target has a key.
+    type Slot = bool;
     type Controller = Place;
     type Queue = Queue;
 
@@ -245,15 +218,8 @@ impl Transport for MadeUp {
         Ok(Place)
     }
 
-    fn limits(_: &Place) -> Limits {
-        Limits {
-            max_segments: 16,
-            numa_node: None,
-        }
-    }
-
-    fn slot(_: &Place, _: u16) -> Result<(Capsule, bool)> {
-        Ok((Capsule, false))
+    fn slot(_: &Place, _: u16) -> Result<((), bool)> {
+        Ok(((), false))
     }
 
     fn connect(
@@ -281,9 +247,9 @@ impl TransportQueue<MadeUp> for Queue {
         mut request: Request<MadeUp>,
         _last: bool,
     ) -> Result<(), (Refusal, Request<MadeUp>)> {
-        let Some(capsule) = request.take_capsule() else {
+        if request.take_capsule().is_none() {
             return Err((Refusal::Failed(EIO), request));
-        };
+        }
         *request.slot() = request.has_data();
         let [_, _, id0, id1, ..] = *request.command().as_bytes();
         let mut target = TARGET.lock();
@@ -304,14 +270,18 @@ impl TransportQueue<MadeUp> for Queue {
         let respond = || self.events.response(&bytes).ok().flatten();
         // In one order or the other.
         let request = match id0 & 1 {
-            0 => respond().or(sending.sent(capsule)),
-            _ => sending.sent(capsule).or_else(respond),
+            0 => respond().or(sending.sent(())),
+            _ => sending.sent(()).or_else(respond),
         };
         if let Some(mut request) = request {
             *request.slot() = false;
             request.complete();
         }
         Ok(())
+    }
+
+    fn max_segments(&self) -> u32 {
+        16
     }
 
     fn commit_rqs(&self) {}
@@ -324,9 +294,9 @@ impl TransportQueue<MadeUp> for Queue {
         false
     }
 
-    fn abandon(&self, request: &mut Request<MadeUp>) {
-        request.put_capsule(Capsule);
-        if mem::take(request.slot()) {
+    fn abandon(&self, capsule: &mut Option<()>, has_key: &mut bool) {
+        *capsule = Some(());
+        if mem::take(has_key) {
             note(b'K', self.qid);
         }
     }
@@ -344,7 +314,7 @@ impl TransportQueue<MadeUp> for Queue {
         drop(target);
         if let Some(sending) = sending {
             note(b'B', self.qid);
-            if sending.sent(Capsule).is_some() {
+            if sending.sent(()).is_some() {
                 note(b'X', self.qid);
             }
         }
@@ -422,27 +392,6 @@ impl Core {
     }
 }
 
-/// A read that gets no answer, beside the test.
-#[pin_data]
-struct ReadInVain {
-    core: Core,
-    qid: u16,
-    #[pin]
-    work: Work<Self>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for ReadInVain { self.work }
-}
-
-impl WorkItem for ReadInVain {
-    type Pointer = Pin<KBox<Self>>;
-
-    fn run(this: Pin<KBox<Self>>) {
-        this.core.read_in_vain(this.qid);
-    }
-}
-
 /// A connected controller. Dropping it deletes the controller.
 struct Connected {
     core: Core,
@@ -517,16 +466,12 @@ mod tests {
         steps();
         TARGET.lock().silent = Some((true, READ));
         TARGET.lock().unanswered = 2;
-        let read = pin_init!(ReadInVain {
-            core,
-            qid: 2,
-            work <- new_work!("nvme_kunit"),
-        });
-        workqueue::system().enqueue(KBox::pin_init(read, GFP_KERNEL)?);
+        let queue = OwnedQueue::new(c"nvme_kunit", 1)?;
+        queue.try_spawn(GFP_KERNEL, move || core.read_in_vain(2))?;
         wait(|| TARGET.lock().unanswered == 1);
         core.read_in_vain(1);
+        queue.flush();
         let at = |step: &[u8]| TARGET.lock().steps.windows(2).position(|seen| seen == step);
-        wait(|| at(b"E2").is_some());
         let is_before = |key, end| at(key).is_some_and(|key| Some(key) < at(end));
         assert!(is_before(b"K1", b"E1") && is_before(b"K2", b"E2"));
         core.wait_live();
@@ -553,7 +498,7 @@ mod tests {
         // The queue can't be connected before the capsule comes back, which must not reach the request.
         let kept = TARGET.lock().kept.take();
         wait(|| TARGET.lock().steps.windows(6).any(|seen| seen == b"F0C0S0"));
-        assert!(kept.is_some_and(|sending| sending.sent(Capsule).is_none()));
+        assert!(kept.is_some_and(|sending| sending.sent(()).is_none()));
         core.wait_live();
         TARGET.lock().silent = None;
         core.transfer(0x44, 2)
@@ -582,24 +527,20 @@ mod tests {
 
     #[test]
     fn failed_setup_is_undone() -> Result {
-        for (refused, seen) in [b"G0" as &[u8], b"C0S0F0G0", b"C0C1S1F1S0F0G0"]
-            .iter()
-            .enumerate()
-        {
-            let _test = Test::begin();
-            TARGET.lock().refuses = Some(refused.try_into()?);
-            assert_eq!(Connected::new().err(), Some(ECONNREFUSED));
-            assert_eq!(steps()[..], **seen);
-        }
-        // The connection breaks while a command of setup waits for its answer.
-        for (is_io, opcode, seen) in [
-            (false, IDENTIFY, b"C0S0B0K0F0G0" as &[u8]),
-            (false, SET_FEATURES, b"C0S0B0F0G0"),
-            (true, FABRICS, b"C0C1S1B1K1F1S0F0G0"),
+        // The target refuses a queue, or the connection breaks while a command waits for its answer.
+        for (refuses, silent, seen) in [
+            (Some(0), None, b"G0" as &[u8]),
+            (Some(1), None, b"C0S0F0G0"),
+            (Some(2), None, b"C0C1S1F1S0F0G0"),
+            (None, Some((false, IDENTIFY)), b"C0S0B0K0F0G0"),
+            (None, Some((false, SET_FEATURES)), b"C0S0B0F0G0"),
+            (None, Some((true, FABRICS)), b"C0C1S1B1K1F1S0F0G0"),
         ] {
             let _test = Test::begin();
-            TARGET.lock().silent = Some((is_io, opcode));
-            assert!(Connected::new().is_err());
+            TARGET.lock().refuses = refuses;
+            TARGET.lock().silent = silent;
+            let error = Connected::new().err().ok_or(EINVAL)?;
+            assert!((error == ECONNREFUSED) == refuses.is_some());
             assert_eq!(steps()[..], *seen);
         }
         Ok(())
@@ -624,21 +565,31 @@ mod tests {
     }
 
     #[test]
-    fn fewer_places_than_tags() {
+    fn fewer_places_than_tags() -> Result {
+        let _test = Test::begin();
         let mut set = bindings::blk_mq_tag_set::default();
         set.queue_depth = 7;
-        // SAFETY: The gate only reads the depth of the set.
-        let gate = unsafe {
+        // SAFETY: The queue has no requests, and only reads the depth of the set.
+        let queue = unsafe {
             let ctrl = Ctrl::new(ptr::null_mut(), ptr::null_mut());
-            QueueGate::new(ctrl, 1, &mut set)
-        };
+            HostQueue::<MadeUp>::new(ctrl, 1, &mut set)
+        }?;
         for (places, allowed) in [(7, 7), (2, 2)] {
-            gate.open(places);
-            assert_eq!((0..7).filter(|_| gate.take_place()).count(), allowed);
-            (0..7).for_each(|_| gate.put_place());
-            assert!(gate.take_place());
-            gate.put_place();
-            gate.close();
+            let config = QueueConfig {
+                qid: 1,
+                sqsize: places,
+                cntlid: CNTLID,
+                ..Default::default()
+            };
+            queue.open(&config, |events| {
+                MadeUp::connect(&Place, config, events, &|| false)
+            })?;
+            assert_eq!((0..7).filter(|_| queue.take_place()).count(), allowed);
+            (0..7).for_each(|_| queue.put_place());
+            assert!(queue.take_place());
+            queue.stop();
+            queue.free();
         }
+        Ok(())
     }
 }

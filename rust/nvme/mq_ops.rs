@@ -5,10 +5,13 @@
 use crate::{
     controller::Controller,
     data::DataList,
-    failure::not_connected,
-    pdu::Pdu,
+    pdu::{
+        Answer,
+        Pdu, //
+    },
     prelude::*,
     queue::HostQueue,
+    request::Request,
     transport::{
         Refusal,
         Transport,
@@ -58,7 +61,7 @@ impl<T: Transport> MqOps<T> {
     /// # Safety
     ///
     /// `hctx` was set up by `init_hctx`, and exists while `'a` lasts.
-    unsafe fn queue_of<'a>(hctx: *mut bindings::blk_mq_hw_ctx) -> &'a HostQueue<T> {
+    pub(crate) unsafe fn queue_of<'a>(hctx: *mut bindings::blk_mq_hw_ctx) -> &'a HostQueue<T> {
         // SAFETY: `init_hctx` has put a queue there that exists as long as the controller.
         unsafe { &*(*hctx).driver_data.cast() }
     }
@@ -97,22 +100,37 @@ impl<T: Transport> MqOps<T> {
         let Some(raw) = NonNull::new(rq) else {
             return status_of(EIO);
         };
-        let Some(inside) = queue.enter() else {
+        // The request may end before `queue_rq` of the transport has returned, so there are two users.
+        let (Some(inside), Some(connection)) = (queue.gate.enter(), queue.gate.hold()) else {
             // SAFETY: The request was queued here, and nobody else has it.
             return unsafe { Self::hold_back(queue, rq) };
         };
         let mut status = TAKEN;
         // SAFETY: The request was queued and not started.
-        if !unsafe { b::nvme_helper_begin(hctx, rq, queue.gate().is_live(), &mut status) } {
+        if !unsafe { b::nvme_helper_begin(hctx, rq, queue.is_live(), &mut status) } {
             // The block layer takes a request that has ended for one that was sent, and does not ask
             // to send those before it.
             if last && status == TAKEN {
-                inside.connection().map(TransportQueue::commit_rqs);
+                inside.get().commit_rqs();
             }
             return status;
         }
-        // SAFETY: The block layer has queued the request here only, and `begin` has started it.
-        let queued = unsafe { inside.queue(raw, last) };
+        // SAFETY: The block layer has queued the request here only, and `begin` has started it. Its pdu
+        // is initialised.
+        let request = unsafe {
+            let pdu = Pdu::<T>::of(raw);
+            *pdu.answer.get() = Answer::NONE;
+            pdu.state.hold();
+            Request::new(raw, queue, connection)
+        };
+        let queued = match queue.take_place() {
+            true => inside.get().queue_rq(request, last),
+            false => {
+                // Requests that wait for more must not wait for this one.
+                inside.get().commit_rqs();
+                Err((Refusal::Busy, request))
+            }
+        };
         let Err((refusal, request)) = queued else {
             return TAKEN;
         };
@@ -125,7 +143,7 @@ impl<T: Transport> MqOps<T> {
         unsafe { b::nvme_cleanup_cmd(rq) };
         let error = match refusal {
             Refusal::Broken => {
-                queue.gate().set_broken();
+                queue.set_broken();
                 // SAFETY: The request was queued here, and nobody else has it.
                 return unsafe { Self::hold_back(queue, rq) };
             }
@@ -146,11 +164,11 @@ impl<T: Transport> MqOps<T> {
         rq: *mut bindings::request,
     ) -> bindings::blk_status_t {
         // SAFETY: The request is one of a queue of the controller, which exists.
-        let ctrl = unsafe { queue.gate().ctrl() };
+        let ctrl = unsafe { queue.ctrl() };
         // A queue without a connection is part of a controller that recovers, except if its timeout
         // handler has stopped it.
-        if queue.gate().is_broken() || ctrl.is_live() {
-            ctrl.queue_broken(queue.gate().qid(), not_connected());
+        if queue.is_broken() || ctrl.is_live() {
+            ctrl.queue_broken(queue.qid, Errno::ENOTCONN.into());
         }
         // SAFETY: The caller promises that the request was queued and that nobody else has it.
         unsafe { b::nvme_helper_hold_back(ctrl.raw(), rq) }
@@ -163,8 +181,8 @@ impl<T: Transport> MqOps<T> {
     /// The block layer calls this for a controller.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: The hardware context is one of a controller.
-        if let Some(inside) = unsafe { Self::queue_of(hctx) }.enter() {
-            inside.connection().map(TransportQueue::commit_rqs);
+        if let Some(inside) = unsafe { Self::queue_of(hctx) }.gate.enter() {
+            inside.get().commit_rqs();
         }
     }
 
@@ -178,9 +196,8 @@ impl<T: Transport> MqOps<T> {
         _batch: *mut bindings::io_comp_batch,
     ) -> c_int {
         // SAFETY: The hardware context is one of a controller.
-        let inside = unsafe { Self::queue_of(hctx) }.enter();
-        let found = inside.is_some_and(|inside| inside.connection().is_some_and(T::Queue::poll));
-        found.into()
+        let inside = unsafe { Self::queue_of(hctx) }.gate.enter();
+        inside.is_some_and(|inside| inside.get().poll()).into()
     }
 
     /// Completes a request.
@@ -210,8 +227,8 @@ impl<T: Transport> MqOps<T> {
         // SAFETY: The block layer has a reference to the request.
         let queue = unsafe { Self::queue_of((*rq).mq_hctx) };
         // SAFETY: The request is one of a queue of the controller, which exists.
-        let ctrl = unsafe { queue.gate().ctrl() };
-        let qid = queue.gate().qid();
+        let ctrl = unsafe { queue.ctrl() };
+        let qid = queue.qid;
         // SAFETY: The block layer has a reference to the request.
         let tag = unsafe { (*rq).tag };
         dev_warn!(ctrl.device(), "queue {qid}: request {tag} timed out\n");

@@ -13,12 +13,9 @@ mod ctrl_ops;
 mod data;
 mod events;
 mod failure;
-mod gate;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
-mod list;
 mod mq_ops;
-mod options;
 mod pdu;
 mod prelude;
 mod queue;
@@ -38,15 +35,13 @@ pub use self::{
         Events,
         MalformedResponse, //
     },
-    options::Options,
-    pdu::TagParts,
     registration::Registration,
     request::{
         Request,
         Sending, //
     },
     transport::{
-        Limits,
+        Options,
         QueueConfig,
         Refusal,
         Transport,

@@ -6,21 +6,12 @@ use crate::{
     command::Command,
     data::DataList,
     prelude::*,
-    state::PduState, //
+    state::PduState,
+    transport::Transport, //
 };
 
-/// The parts of each tag that a [`Transport`](crate::Transport) owns.
-pub trait TagParts: 'static {
-    /// The memory of a command that is sent. It exists as long as the tag, also over several
-    /// connections.
-    type Capsule: Send;
-
-    /// The part besides the capsule, for example the region of a request's data.
-    type Slot: Send;
-}
-
 /// The transport's part of a tag.
-pub(crate) struct Place<T: TagParts> {
+pub(crate) struct Place<T: Transport> {
     pub(crate) capsule: Option<T::Capsule>,
     pub(crate) slot: T::Slot,
 }
@@ -48,7 +39,7 @@ const PATH_ERROR: u16 = 0x370;
 ///
 /// The holder of the state's right uses `command`, `answer` and `place`: see [`PduState`].
 #[repr(C)]
-pub(crate) struct Pdu<T: TagParts> {
+pub(crate) struct Pdu<T: Transport> {
     /// First, since nvme-core finds it there.
     request: Opaque<b::nvme_request>,
     pub(crate) command: UnsafeCell<Command>,
@@ -58,7 +49,7 @@ pub(crate) struct Pdu<T: TagParts> {
     pub(crate) data: Arc<DataList>,
 }
 
-impl<T: TagParts> Pdu<T> {
+impl<T: Transport> Pdu<T> {
     /// The size of a pdu, for the tag set.
     pub(crate) const SIZE: u32 = {
         // The block layer puts it behind a request.
@@ -113,6 +104,12 @@ impl<T: TagParts> Pdu<T> {
                 data,
             });
         }
+    }
+
+    /// Ends the transport's part of a request, and leaks its pages if they are lent. Any context.
+    pub(crate) fn end(&self) {
+        self.data.leak();
+        self.state.end();
     }
 
     /// Drops the transport's part of a request. May sleep.

@@ -2,26 +2,24 @@
 
 //! The names that most files of this crate use.
 
-pub(crate) use core::{
-    cell::UnsafeCell,
-    marker::PhantomData,
-    mem::ManuallyDrop,
-    ptr::NonNull, //
-};
+pub(crate) use core::cell::UnsafeCell;
 pub(crate) use kernel::{
     bindings,
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Full,
-            Relaxed,
-            Release, //
-        },
-        Arc,
-        Mutex, //
+    sync::atomic::{
+        Acquire,
+        Full,
+        Release, //
     },
     types::Opaque, //
+};
+pub(crate) use kfabric::{
+    gate::{
+        BusyGuard,
+        Gate,
+        GateGuard,
+        Shared,
+        Shut, //
+    },
+    prelude::*, //
 };
 pub(crate) use nvme_bindings as b;

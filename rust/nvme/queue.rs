@@ -2,31 +2,24 @@
 
 //! A queue of a controller.
 //!
-//! Stopping a queue closes its gate, stops the connection, and waits until the gate has no users. If
-//! the device does not return a capsule, it is given up after a limit. Then stopping ends the keys of
-//! all requests under way.
+//! The gate in front of the connection counts its users: calls into the transport, and each
+//! [`Request`](crate::Request) and [`Sending`](crate::Sending). Stopping a queue shuts the gate, stops
+//! the connection, and waits until the gate has no users. If the device does not return a capsule, it
+//! is given up after a limit. Then stopping ends the keys of all requests under way.
 
 use crate::{
     ctrl::Ctrl,
     events::Events,
-    failure::not_connected,
-    gate::{
-        Entered,
-        QueueGate, //
-    },
-    pdu::{
-        Answer,
-        Pdu, //
-    },
+    pdu::Pdu,
     prelude::*,
-    request::Request,
+    sendings::Sendings,
     transport::{
         QueueConfig,
-        Refusal,
         Transport,
         TransportQueue, //
     }, //
 };
+use core::mem::ManuallyDrop;
 use kernel::{
     new_mutex,
     time::{
@@ -44,49 +37,82 @@ const A_MOMENT: Delta = Delta::from_millis(1);
 ///
 /// # Invariants
 ///
-/// `connection` is changed only with `life` locked, while the gate is closed and has no users.
+/// `ctrl` and `tags` are valid while the gate has users, or while the caller has the controller.
 #[pin_data]
 pub(crate) struct HostQueue<T: Transport> {
-    gate: Arc<QueueGate>,
-    connection: UnsafeCell<Option<T::Queue>>,
-    /// Locked while a queue is connected, stopped or freed.
+    ctrl: Ctrl,
+    /// The number of the queue. The admin queue has number 0.
+    pub(crate) qid: u16,
+    tags: *mut bindings::blk_mq_tag_set,
+    /// The connection.
     #[pin]
-    life: Mutex<()>,
+    pub(crate) gate: Gate<T::Queue, Shared>,
+    /// The users of the gate that are sendings.
+    pub(crate) sendings: Sendings,
+    /// Whether the gate is open. Locked while a queue is opened or stopped.
+    #[pin]
+    is_open: Mutex<bool>,
+    /// Connect has succeeded, so that nvme-core may send all commands.
+    is_live: Atomic<bool>,
+    /// The connection is broken, as far as events tell.
+    is_broken: Atomic<bool>,
+    /// Maximum number of requests under way; or 0 if there are no more tags than that.
+    places: Atomic<u32>,
+    /// Number of requests under way, if `places` is not 0.
+    taken: Atomic<u32>,
 }
 
-// SAFETY: `gate` and `life` guard `connection`. `T::Queue` is `Send` and `Sync`.
+// SAFETY: The pointers are those of a controller, which any task may use. The rest is `Send`.
 unsafe impl<T: Transport> Send for HostQueue<T> {}
-// SAFETY: `gate` and `life` guard `connection`. `T::Queue` is `Send` and `Sync`.
+// SAFETY: The pointers are those of a controller, which any task may use. The rest is `Sync`.
 unsafe impl<T: Transport> Sync for HostQueue<T> {}
 
 impl<T: Transport> HostQueue<T> {
-    /// Makes a queue without a connection. May sleep.
+    /// Makes a queue without a connection, whose tags are those of `tags`. May sleep.
     ///
     /// # Safety
     ///
-    /// The contract of [`QueueGate::new`].
+    /// The controller must have `tags`, and must stop the queue before it goes.
     pub(crate) unsafe fn new(
         ctrl: Ctrl,
         qid: u16,
         tags: *mut bindings::blk_mq_tag_set,
     ) -> Result<Arc<Self>> {
-        // SAFETY: The caller keeps the contract.
-        let gate = unsafe { QueueGate::new(ctrl, qid, tags) };
-        let gate = Arc::new(gate, GFP_KERNEL)?;
-        // INVARIANT: The gate is closed, and there is no connection.
+        // INVARIANT: The caller promises that the controller outlives all users.
         Arc::pin_init(
-            pin_init!(Self {
-                gate,
-                connection: UnsafeCell::new(None),
-                life <- new_mutex!((), "nvme_queue"),
-            }),
+            try_pin_init!(Self {
+                ctrl,
+                qid,
+                tags,
+                gate <- Gate::empty(),
+                sendings: Sendings::new(),
+                is_open <- new_mutex!(false, "nvme_queue"),
+                is_live: Atomic::new(false),
+                is_broken: Atomic::new(false),
+                places: Atomic::new(0),
+                taken: Atomic::new(0),
+            }? Error),
             GFP_KERNEL,
         )
     }
 
-    /// Returns the gate.
-    pub(crate) fn gate(&self) -> &QueueGate {
-        &self.gate
+    /// Returns the tag set of the queue, and the index of the queue in it.
+    pub(crate) fn tags(&self) -> (*mut bindings::blk_mq_tag_set, u32) {
+        (self.tags, u32::from(self.qid.saturating_sub(1)))
+    }
+
+    /// Returns the controller.
+    ///
+    /// # Safety
+    ///
+    /// The controller must exist while the result is used.
+    pub(crate) unsafe fn ctrl(&self) -> Ctrl {
+        self.ctrl
+    }
+
+    /// Checks whether nvme-core may send all commands. Any context.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live.load(Relaxed)
     }
 
     /// Allows nvme-core to send all commands. Sleeps.
@@ -95,22 +121,33 @@ impl<T: Transport> HostQueue<T> {
     ///
     /// - `ENOTCONN`: the queue was stopped meanwhile.
     pub(crate) fn set_live(&self) -> Result {
-        let _life = self.life.lock();
-        if self.gate.is_closed() {
-            return Err(not_connected());
-        }
-        self.gate.set_live(true);
-        Ok(())
+        let is_open = self.is_open.lock();
+        self.is_live.store(*is_open, Release);
+        is_open.then_some(()).ok_or(Errno::ENOTCONN.into())
     }
 
-    /// Enters the gate. Returns `None` if it is closed. Any context.
-    pub(crate) fn enter(&self) -> Option<Inside<'_, T>> {
-        let entered = self.gate.enter()?;
-        // INVARIANT: Just entered.
-        Some(Inside {
-            queue: self,
-            _entered: entered,
-        })
+    /// Checks whether the connection is marked as broken. Any context.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.load(Acquire)
+    }
+
+    /// Marks the connection as broken. Any context.
+    pub(crate) fn set_broken(&self) {
+        self.is_broken.xchg(true, Full);
+    }
+
+    /// Counts a request as under way. Returns false if that is one too many. The caller must
+    /// [take that back](Self::put_place) when the request ends or is refused. Any context.
+    pub(crate) fn take_place(&self) -> bool {
+        let places = self.places.load(Relaxed);
+        places == 0 || self.taken.fetch_add(1, Relaxed) < places
+    }
+
+    /// Takes [`take_place`](Self::take_place) back. Any context.
+    pub(crate) fn put_place(&self) {
+        if self.places.load(Relaxed) != 0 {
+            self.taken.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Connects the queue, which is new or was [freed](Self::free). Sleeps.
@@ -121,29 +158,27 @@ impl<T: Transport> HostQueue<T> {
     /// - `ENOTCONN`: the connection broke at once.
     /// - The errors of `connect`.
     pub(crate) fn open(
-        &self,
+        self: &Arc<Self>,
         config: &QueueConfig,
         connect: impl FnOnce(Events<T>) -> Result<T::Queue>,
     ) -> Result {
-        if self.gate.sendings.count() != 0 {
+        if self.sendings.count() != 0 {
             return Err(EBUSY);
         }
-        self.gate.sendings.clear();
-        self.gate.clear_broken();
-        let connection = connect(Events::new(&self.gate))?;
-        let life = self.life.lock();
-        if !self.gate.is_closed() {
-            return Err(EBUSY);
-        }
-        // SAFETY: The gate is closed and was left by all users when the queue was stopped. `life`
-        // keeps others from changing that.
-        let old = unsafe { (*self.connection.get()).replace(connection) };
-        self.gate.open(config.sqsize.into());
-        drop(life);
-        drop(old);
+        self.sendings.clear();
+        let connection = connect(Events(self.clone()))?;
+        let mut is_open = self.is_open.lock();
+        // SAFETY: The caller has the controller. `queue_depth` is written before the first request,
+        // which is later.
+        let tags = unsafe { (*self.tags).queue_depth };
+        let places = u32::from(config.sqsize);
+        self.places
+            .store(if places < tags { places } else { 0 }, Relaxed);
+        self.taken.store(0, Relaxed);
+        *is_open = self.gate.open(connection);
         // An event before the gate was open found nobody to stop.
-        if self.gate.is_broken() {
-            return Err(not_connected());
+        if !*is_open || self.is_broken() {
+            return Err(Errno::ENOTCONN.into());
         }
         Ok(())
     }
@@ -153,84 +188,77 @@ impl<T: Transport> HostQueue<T> {
     ///
     /// The caller has the controller.
     pub(crate) fn stop(&self) {
-        let _life = self.life.lock();
-        self.gate.set_live(false);
-        if self.gate.is_closed() {
+        let mut is_open = self.is_open.lock();
+        self.is_live.store(false, Release);
+        if !mem::take(&mut *is_open) {
             return;
         }
-        self.gate.close();
-        // SAFETY: `life` keeps others from changing the connection.
-        let Some(connection) = (unsafe { &*self.connection.get() }) else {
+        let Some(shut) = self.gate.shut() else {
             return;
         };
+        let connection = shut.get();
         connection.stop();
         let begun = Instant::<Monotonic>::now();
-        while self.gate.users() != 0 {
+        while shut.users() != 0 {
             // Nobody else may poll any more.
             if connection.poll() {
                 continue;
             }
             if begun.elapsed() > T::STOP_LIMIT {
-                self.give_up();
+                self.give_up(&shut);
                 break;
             }
             fsleep(A_MOMENT);
         }
         self.abandon_requests(connection);
+        shut.leave();
     }
 
-    /// Gives up the capsules that the device does not return. Their requests can be abandoned then. The
-    /// gate is closed.
-    fn give_up(&self) {
-        let gate = &self.gate;
-        gate.sendings.give_up();
+    /// Gives up the capsules that the device does not return. Their requests can be abandoned then.
+    fn give_up(&self, shut: &Shut<'_, T::Queue, Shared>) {
+        self.sendings.give_up();
         // Requests whose capsules came back in time. A capsule that comes back from here on is counted
         // less by `sendings` first, so the difference is not too small.
-        while gate.users() > gate.sendings.count() {
+        while shut.users() > self.sendings.count() {
             fsleep(A_MOMENT);
         }
-        let left = gate.sendings.count();
+        let left = self.sendings.count();
         if left != 0 {
-            pr_warn!(
-                "queue {}: {left} capsules are leaked: a device does not return them\n",
-                gate.qid()
-            );
-            // They refer to the gate.
-            core::mem::forget(gate.clone());
+            let qid = self.qid;
+            pr_warn!("queue {qid}: {left} capsules are leaked: a device does not return them\n");
+            // They refer to this.
+            // SAFETY: `new` has made an `Arc` of this value.
+            mem::forget(ManuallyDrop::new(unsafe { Arc::from_raw(self) }).clone());
         }
     }
 
-    /// Ends the keys of all requests under way, and then the requests. The gate is closed, and has no
+    /// Ends the keys of all requests under way, and then the requests. The gate is shut, and has no
     /// users but capsules that were given up.
     fn abandon_requests(&self, connection: &T::Queue) {
-        // SAFETY: The caller of `stop` has the controller.
-        let ctrl = unsafe { self.gate.ctrl() };
-        let (set, index) = self.gate.tags();
+        let (set, index) = self.tags();
         // SAFETY: The set is that of the controller. Tags are freed after their queues stop.
         while let Some(rq) = unsafe { busy_request::<T>(set, index) } {
-            // SAFETY: The tag is busy, so the request was started and has not ended. The gate has
-            // no users but given-up capsules, so no other value has it. The count is not given up.
-            let request = unsafe { Request::<T>::new(rq, NonNull::from(&*self.gate)) };
-            let mut request = ManuallyDrop::new(request);
-            connection.abandon(&mut request);
-            request.abandoned();
-            // SAFETY: The request has not ended, and the target can't reach its data.
-            unsafe { b::nvme_cancel_request(rq.as_ptr(), ctrl.raw().cast()) };
+            // SAFETY: The tag is busy, so the request was started and has not ended. The gate has no
+            // users but given-up capsules, so nobody else has it. The target can't reach its data when
+            // it is cancelled.
+            unsafe {
+                let pdu = Pdu::<T>::of(rq);
+                let place = &mut *pdu.place.get();
+                connection.abandon(&mut place.capsule, &mut place.slot);
+                pdu.end();
+                b::nvme_cancel_request(rq.as_ptr(), self.ctrl.raw().cast());
+            }
         }
     }
 
     /// Frees the connection of a queue that was stopped. Sleeps.
     pub(crate) fn free(&self) {
-        let life = self.life.lock();
-        if !self.gate.is_closed() {
-            return;
-        }
-        // SAFETY: The gate is closed, and was left by all users when the queue was stopped.
-        let connection = unsafe { (*self.connection.get()).take() };
-        drop(life);
-        drop(connection);
+        let stopped = self.gate.resume();
+        // SAFETY: `stop` has waited for all users but capsules that were given up, which do not use the
+        // connection.
+        drop(stopped.map(|shut| unsafe { shut.give_up() }.reset()));
         // No event comes any more. The next connection begins without the mark.
-        self.gate.clear_broken();
+        self.is_broken.store(false, Relaxed);
     }
 }
 
@@ -279,50 +307,4 @@ unsafe fn busy_request<T: Transport>(
         }
     }
     search.found
-}
-
-/// A user of a queue that is connected.
-pub(crate) struct Inside<'a, T: Transport> {
-    queue: &'a HostQueue<T>,
-    _entered: Entered<'a>,
-}
-
-impl<T: Transport> Inside<'_, T> {
-    /// Returns the connection.
-    pub(crate) fn connection(&self) -> Option<&T::Queue> {
-        // SAFETY: The gate has a user, so nobody changes the connection.
-        unsafe { (*self.queue.connection.get()).as_ref() }
-    }
-
-    /// Gives a request to the transport.
-    ///
-    /// # Safety
-    ///
-    /// `raw` must be a request of this queue that was just started. No value may have it.
-    pub(crate) unsafe fn queue(
-        &self,
-        raw: NonNull<bindings::request>,
-        last: bool,
-    ) -> Result<(), (Refusal, Request<T>)> {
-        // SAFETY: The pdu of a request of the queue is initialised. No value has the request.
-        unsafe {
-            let pdu = Pdu::<T>::of(raw);
-            *pdu.answer.get() = Answer::NONE;
-            pdu.state.hold();
-        }
-        let gate = self.queue.gate();
-        gate.count_again();
-        let has_place = gate.take_place();
-        // SAFETY: The request was started and has not ended. Its count is the one just added.
-        let request = unsafe { Request::new(raw, NonNull::from(gate)) };
-        match self.connection() {
-            Some(connection) if has_place => connection.queue_rq(request, last),
-            Some(connection) => {
-                // Requests that wait for more must not wait for this one.
-                connection.commit_rqs();
-                Err((Refusal::Busy, request))
-            }
-            None => Err((Refusal::Broken, request)),
-        }
-    }
 }

@@ -8,16 +8,15 @@ use crate::{
         this_module,
         CtrlOps, //
     },
-    failure::{
-        already,
-        check, //
-    },
-    list,
-    options::Options,
+    failure::check,
     prelude::*,
-    transport::Transport,
+    transport::{
+        Options,
+        Transport, //
+    },
     work, //
 };
+use kfabric::PushReserved;
 
 /// The options that a transport accepts besides nvme-core's own.
 const ALLOWED: u32 = b::NVMF_OPT_TRSVCID
@@ -30,6 +29,17 @@ const ALLOWED: u32 = b::NVMF_OPT_TRSVCID
 
 /// Whether the transport was registered.
 static IS_REGISTERED: Atomic<bool> = Atomic::new(false);
+
+/// A controller that has been created.
+struct Created(*mut b::nvme_ctrl);
+
+// SAFETY: The controller is in the list until it is freed, and each use holds the list's lock.
+unsafe impl Send for Created {}
+
+kernel::sync::global_lock! {
+    // SAFETY: `Registration::new` initialises the lock before anything else uses it.
+    unsafe(uninit) static CREATED: Mutex<KVec<Created>> = KVec::new();
+}
 
 /// A registered transport. Dropping it deletes all controllers, and sleeps until they are freed.
 ///
@@ -59,7 +69,7 @@ impl<T: Transport> Registration<T> {
             return Err(EBUSY);
         }
         // SAFETY: Only the first caller comes here, and nothing has used the lock yet.
-        unsafe { list::init() };
+        unsafe { CREATED.init() };
         let ops = KBox::new(
             Opaque::new(b::nvmf_transport_ops {
                 module: this_module(),
@@ -86,15 +96,26 @@ impl<T: Transport> Drop for Registration<T> {
         // SAFETY: `ops` is registered by the invariant. No controller is being created, since that
         // has a reference to the module.
         unsafe { b::nvmf_unregister_transport(self.ops.get()) };
-        list::delete_all();
+        for created in CREATED.lock().iter() {
+            // SAFETY: A controller stays in the list until it is freed. This only queues work.
+            unsafe { b::nvme_delete_ctrl(created.0) };
+        }
         // SAFETY: nvme-core's queue exists. The controllers that exist are being deleted.
         unsafe {
             bindings::__flush_workqueue(b::nvme_delete_wq);
             // Somebody may still have a reference to a controller.
             b::nvme_helper_wait_uncounted();
         }
-        list::free();
+        *CREATED.lock() = KVec::new();
     }
+}
+
+/// Removes a controller from the list. Returns false if it was not created. May sleep.
+pub(crate) fn forget(ctrl: *mut b::nvme_ctrl) -> bool {
+    let mut list = CREATED.lock();
+    let count = list.len();
+    list.retain(|created| created.0 != ctrl);
+    list.len() < count
 }
 
 /// Creates a controller. Sleeps.
@@ -130,11 +151,14 @@ unsafe fn create<T: Transport>(
     check(unsafe { b::nvme_helper_default_port(raw) })?;
     // SAFETY: The options are valid during the call.
     let target = T::controller(&unsafe { Options::new(options) })?;
+    // SAFETY: A controller stays in the list until it is freed, and has options as long. Those of this
+    // one are valid.
+    let same = |created: &Created| unsafe { b::nvmf_ip_options_match(created.0, raw) };
     // SAFETY: The options are valid.
-    if !unsafe { (*raw).duplicate_connect } && unsafe { list::has(raw) } {
-        return Err(already());
+    if !unsafe { (*raw).duplicate_connect } && CREATED.lock().iter().any(same) {
+        return Err(Errno::EALREADY.into());
     }
-    list::reserve()?;
+    CREATED.lock().reserve(1, GFP_KERNEL)?;
     // SAFETY: The options are valid, and freed by the caller on failure.
     let this = unsafe { Controller::<T>::new(raw, target) }?;
     let ctrl = this.as_ptr().cast();
@@ -167,8 +191,8 @@ unsafe fn create<T: Transport>(
             error => error,
         });
     }
-    list::add(ctrl);
-    controller.is_created.store(true, Relaxed);
+    // nvme-core creates one controller at a time, so there is space.
+    CREATED.lock().push_reserved(Created(ctrl));
     dev_info!(controller.device(), "connected\n");
     Ok(ctrl)
 }

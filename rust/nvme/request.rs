@@ -10,18 +10,18 @@
 use crate::{
     command::Command,
     data::Data,
-    gate::QueueGate,
     pdu::{
         Answer,
         Pdu,
-        Place,
-        TagParts, //
+        Place, //
     },
-    prelude::*, //
+    prelude::*,
+    queue::HostQueue,
+    transport::Transport, //
 };
 use kernel::bindings::bio_vec;
 
-/// The one value that has a request, counted as a user of its queue.
+/// The one value that has a request, and a user of its queue.
 ///
 /// Dropping it leaves the request until its queue is stopped.
 ///
@@ -30,28 +30,27 @@ use kernel::bindings::bio_vec;
 /// - `raw` was started and has not ended. Its pdu is initialised. This is not so for a [`Sending`] that
 ///   was [given up](crate::sendings::Sendings::give_up).
 /// - No other `Owner` has it.
-/// - This value is counted in `gate`, which the request is queued on, but for the one that
-///   [`TransportQueue::abandon`](crate::TransportQueue::abandon) borrows.
-struct Owner<T: TagParts> {
+/// - The request is queued on `queue`, whose connection is `connection`.
+struct Owner<T: Transport> {
     raw: NonNull<bindings::request>,
-    gate: NonNull<QueueGate>,
-    parts: PhantomData<fn() -> T>,
+    queue: NonNull<HostQueue<T>>,
+    connection: BusyGuard<T::Queue, Shared>,
 }
 
-// SAFETY: A request may be used by any task. `T::Capsule` and `T::Slot` are `Send`.
-unsafe impl<T: TagParts> Send for Owner<T> {}
+// SAFETY: A request may be used by any task. `T::Capsule`, `T::Slot` and `T::Queue` are `Send`.
+unsafe impl<T: Transport> Send for Owner<T> {}
 // SAFETY: A shared reference only reads fields that stay the same until the end.
-unsafe impl<T: TagParts> Sync for Owner<T> {}
+unsafe impl<T: Transport> Sync for Owner<T> {}
 
-impl<T: TagParts> Owner<T> {
+impl<T: Transport> Owner<T> {
     fn pdu(&self) -> &Pdu<T> {
         // SAFETY: The pdu is initialised by the invariant.
         unsafe { Pdu::of(self.raw) }
     }
 
-    fn gate(&self) -> &QueueGate {
-        // SAFETY: The gate exists, since this value is counted in it, or its queue is being stopped.
-        unsafe { self.gate.as_ref() }
+    fn queue(&self) -> &HostQueue<T> {
+        // SAFETY: The queue exists, since its gate has counted `connection`.
+        unsafe { self.queue.as_ref() }
     }
 
     fn place_mut(&mut self) -> &mut Place<T> {
@@ -60,31 +59,28 @@ impl<T: TagParts> Owner<T> {
     }
 }
 
-impl<T: TagParts> Drop for Owner<T> {
-    fn drop(&mut self) {
-        // SAFETY: The count of this value ends here.
-        unsafe { QueueGate::leave(self.gate) };
-    }
-}
-
 /// The exclusive right to a request that nvme-core has queued.
 ///
 /// Dropping it leaves the request until its queue is stopped, or its timeout begins recovery.
-pub struct Request<T: TagParts>(Owner<T>);
+pub struct Request<T: Transport>(Owner<T>);
 
-impl<T: TagParts> Request<T> {
+impl<T: Transport> Request<T> {
     /// Takes the right to a request.
     ///
     /// # Safety
     ///
     /// - `raw` must have been started, must not have ended, and no other value may have it.
-    /// - The caller must give up a count of `gate`, which is that of the request's queue.
-    pub(crate) unsafe fn new(raw: NonNull<bindings::request>, gate: NonNull<QueueGate>) -> Self {
+    /// - The request must be queued on `queue`, whose connection must be `connection`.
+    pub(crate) unsafe fn new(
+        raw: NonNull<bindings::request>,
+        queue: &HostQueue<T>,
+        connection: BusyGuard<T::Queue, Shared>,
+    ) -> Self {
         // INVARIANT: The caller promises all three.
         Self(Owner {
             raw,
-            gate,
-            parts: PhantomData,
+            queue: NonNull::from(queue),
+            connection,
         })
     }
 
@@ -92,14 +88,15 @@ impl<T: TagParts> Request<T> {
         self.0.raw == raw
     }
 
-    fn gate(&self) -> &QueueGate {
-        self.0.gate()
-    }
-
     /// Makes the tag idle.
     fn end(&self) {
-        self.0.pdu().state.end();
-        self.gate().put_place();
+        self.0.pdu().end();
+        self.0.queue().put_place();
+    }
+
+    /// Returns the queue that the request is queued on. Any context.
+    pub fn queue(&self) -> &T::Queue {
+        self.0.connection.get()
     }
 
     /// Returns the command. Any context.
@@ -149,11 +146,6 @@ impl<T: TagParts> Request<T> {
         flags & 1 != 0
     }
 
-    /// Checks whether this is a request of an I/O queue. Any context.
-    pub fn is_io(&self) -> bool {
-        self.gate().qid() != 0
-    }
-
     /// Fills a list with the data of the request.
     fn list(&self, list: &mut KVec<bio_vec>) -> Result {
         loop {
@@ -185,37 +177,31 @@ impl<T: TagParts> Request<T> {
         let writable = !self.is_write();
         let data = &self.0.pdu().data;
         // SAFETY: This value has the only right to the request. Its pages stay in place until it
-        // ends, and `complete` and `abandoned` leak them if the list is lent.
+        // ends, and `Pdu::end` leaks them if the list is lent.
         unsafe { data.lend(writable, |list| self.list(list)) }
     }
 
     /// Marks the request as being sent. From here on the response may come. Any context.
     pub fn into_sending(self) -> Sending<T> {
-        self.gate().sendings.begin();
+        self.0.queue().sendings.begin();
         self.0.pdu().state.sending();
-        Sending(ManuallyDrop::new(self.0))
+        Sending(Some(self.0))
     }
 
     /// Ends the request with the status of its response, or with a path error if it has none. Any
     /// context.
     ///
     /// The target must not be able to reach the data any more.
-    pub fn complete(mut self) {
+    pub fn complete(self) {
         // SAFETY: Nobody writes the answer of a request that a `Request` has.
         let Answer { status, result } = unsafe { *self.0.pdu().answer.get() };
-        self.abandoned();
+        self.end();
         // SAFETY: The request has not ended by the invariant, and this is the only value that has
         // it. The tag may be used again from here on.
         unsafe { b::nvme_helper_complete(self.0.raw.as_ptr(), status, result) };
     }
 
-    /// Ends the transport's part of a request, and leaks its pages if they are lent.
-    pub(crate) fn abandoned(&mut self) {
-        self.0.pdu().data.leak();
-        self.end();
-    }
-
-    /// Takes the request back from the transport, with its count.
+    /// Takes the request back from the transport.
     pub(crate) fn into_refused(self) -> NonNull<bindings::request> {
         self.end();
         self.0.raw
@@ -228,17 +214,14 @@ impl<T: TagParts> Request<T> {
 ///
 /// # Invariants
 ///
-/// This value is counted in the gate's `sendings`.
-pub struct Sending<T: TagParts>(ManuallyDrop<Owner<T>>);
+/// The owner is counted in the queue's `sendings`.
+pub struct Sending<T: Transport>(Option<Owner<T>>);
 
-impl<T: TagParts> Sending<T> {
+impl<T: Transport> Sending<T> {
     /// Returns the owner, unless the request has ended without its capsule.
-    fn into_owner(self) -> Option<Owner<T>> {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, and nobody uses it after this.
-        let owner = unsafe { ManuallyDrop::take(&mut this.0) };
-        // The count of this value ends here.
-        owner.gate().sendings.end().then_some(owner)
+    fn into_owner(mut self) -> Option<Owner<T>> {
+        // The count ends here.
+        self.0.take().filter(|owner| owner.queue().sendings.end())
     }
 
     /// Takes the request back because the device did not accept the capsule. Returns `None` if the
@@ -262,10 +245,10 @@ impl<T: TagParts> Sending<T> {
     }
 }
 
-impl<T: TagParts> Drop for Sending<T> {
+impl<T: Transport> Drop for Sending<T> {
     fn drop(&mut self) {
-        self.0.gate().sendings.end();
-        // SAFETY: The owner is dropped once, here.
-        unsafe { ManuallyDrop::drop(&mut self.0) };
+        if let Some(owner) = &self.0 {
+            owner.queue().sendings.end();
+        }
     }
 }

@@ -17,7 +17,6 @@ use crate::{
     ctrl::Work,
     failure::{
         check,
-        not_supported,
         Failure, //
     },
     mq_ops::MqOps,
@@ -25,7 +24,8 @@ use crate::{
     prelude::*,
     transport::{
         QueueConfig,
-        Transport, //
+        Transport,
+        TransportQueue, //
     }, //
 };
 
@@ -46,7 +46,7 @@ impl<T: Transport> Controller<T> {
         self.queue(Work::Watch);
         let done = self
             .setup_admin(is_new)
-            .and_then(|()| self.check_target())
+            .and_then(|()| Ok(self.check_target()?))
             .and_then(|()| self.setup_io(is_new));
         // Before the controller is live: the watch ends requests.
         self.cancel(Work::Watch);
@@ -70,14 +70,14 @@ impl<T: Transport> Controller<T> {
         let ctrl = self.raw();
         let admin = self.admin()?;
         self.connect(0, ADMIN_ENTRIES, 0)?;
-        let limits = T::limits(&self.target);
-        let node = limits.numa_node.map_or(bindings::NUMA_NO_NODE, i32::from);
+        let inside = admin.gate.enter().ok_or(ENODEV)?;
+        let max_segments = inside.get().max_segments();
+        drop(inside);
         // SAFETY: Only setup writes these, and the controller is initialised.
         unsafe {
-            (*ctrl).numa_node = node;
-            (*ctrl).max_segments = limits.max_segments;
+            (*ctrl).max_segments = max_segments;
             // Of 512 bytes, where a segment has 4096.
-            (*ctrl).max_hw_sectors = limits.max_segments << 3;
+            (*ctrl).max_hw_sectors = max_segments << 3;
             (*ctrl).max_integrity_segments = 0;
         }
         if is_new {
@@ -100,7 +100,7 @@ impl<T: Transport> Controller<T> {
     }
 
     /// Checks whether the target meets the requirements of this host, and limits the queue size.
-    fn check_target(&self) -> Result<(), Failure> {
+    fn check_target(&self) -> Result {
         // SAFETY: Only setup writes these fields, which nvme-core has read from the target.
         let ctrl = unsafe { &mut *self.raw() };
         if ctrl.icdoff != 0 {
@@ -108,11 +108,11 @@ impl<T: Transport> Controller<T> {
                 self.device(),
                 "the target wants data at an offset in capsules\n"
             );
-            return Err(not_supported().into());
+            return Err(Errno::EOPNOTSUPP.into());
         }
         if ctrl.sgls & KEYED_DESCRIPTORS == 0 {
             dev_err!(self.device(), "the target does not accept keys of memory\n");
-            return Err(not_supported().into());
+            return Err(Errno::EOPNOTSUPP.into());
         }
         let most = MAX_ENTRIES.min(ctrl.maxcmd).max(2) - 1;
         if ctrl.sqsize > most {

@@ -4,23 +4,31 @@
 
 use crate::{
     events::Events,
-    options::Options,
-    pdu::TagParts,
     prelude::*,
     request::Request, //
 };
-use kernel::time::Delta;
+use kernel::{
+    str::CStrExt,
+    time::Delta, //
+};
 
 /// An NVMe over Fabrics transport.
 ///
 /// nvme-core has the controllers and namespaces, this crate the order of setup and teardown. A
 /// transport finds the target and connects queues.
-pub trait Transport: TagParts + Sized + Send + Sync + 'static {
+pub trait Transport: Sized + Send + Sync + 'static {
     /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
 
     /// How long a stopped queue waits for its capsules.
     const STOP_LIMIT: Delta = Delta::from_secs(10);
+
+    /// The memory of a command that is sent. Each tag has one as long as it exists, also over several
+    /// connections.
+    type Capsule: Send;
+
+    /// The part of a tag besides the capsule, for example the region of a request's data.
+    type Slot: Send;
 
     /// The place of a target. It exists as long as the controller, so over several connections.
     type Controller: Send + Sync;
@@ -34,9 +42,6 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
     ///
     /// They become the error of the write to `/dev/nvme-fabrics`.
     fn controller(options: &Options<'_>) -> Result<Self::Controller>;
-
-    /// Returns the limits of a request. May sleep.
-    fn limits(controller: &Self::Controller) -> Limits;
 
     /// Makes the parts of a tag of a queue, where queue 0 is the admin queue. May sleep.
     ///
@@ -70,7 +75,7 @@ pub trait Transport: TagParts + Sized + Send + Sync + 'static {
 ///   before it calls [`Request::complete`], and in [`abandon`](Self::abandon).
 /// - Each [`Request`] must be given back in bounded time after [`stop`](Self::stop) was called: the
 ///   crate waits for it.
-pub trait TransportQueue<T: TagParts>: Send + Sync {
+pub trait TransportQueue<T: Transport>: Send + Sync + Sized {
     /// Sends a request: gives the target access to its data, completes the command and posts it.
     /// `last` is false if another request follows at once, or [`commit_rqs`](Self::commit_rqs).
     ///
@@ -84,6 +89,9 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Must return the same request, with its key ended.
     fn queue_rq(&self, request: Request<T>, last: bool) -> Result<(), (Refusal, Request<T>)>;
 
+    /// Returns the maximum number of pages of 4096 bytes in one request. Any context.
+    fn max_segments(&self) -> u32;
+
     /// Posts the requests that wait for the last one of a chain. The context is that of
     /// [`queue_rq`](Self::queue_rq).
     fn commit_rqs(&self);
@@ -94,12 +102,13 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     /// Looks for what has completed. Returns whether there was anything. Any context.
     fn poll(&self) -> bool;
 
-    /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). May sleep.
+    /// Ends the key of a request that nvme-core will cancel, after [`stop`](Self::stop). The request is
+    /// that of `slot`. May sleep.
     ///
     /// If the device does not release the data, the transport must raise the reference counts of
-    /// the pages. If the device has not returned the capsule, the transport should
-    /// [put](Request::put_capsule) another one: without one, the tag can't be used again.
-    fn abandon(&self, request: &mut Request<T>);
+    /// the pages. If the device has not returned the capsule, the transport should put another one into
+    /// `capsule`: without one, the tag can't be used again.
+    fn abandon(&self, capsule: &mut Option<T::Capsule>, slot: &mut T::Slot);
 
     /// Ends the connection of a queue, so that each [`Sending`](crate::Sending) comes back. The crate
     /// [polls](Self::poll) until that has happened, and gives up after
@@ -107,17 +116,8 @@ pub trait TransportQueue<T: TagParts>: Send + Sync {
     fn stop(&self);
 }
 
-/// The limits of the requests of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of pages of 4096 bytes in one request.
-    pub max_segments: u32,
-    /// The NUMA node of the device, or `None`.
-    pub numa_node: Option<u16>,
-}
-
 /// The parameters of a queue that is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct QueueConfig {
     /// The number of the queue. The admin queue has number 0.
     pub qid: u16,
@@ -146,4 +146,60 @@ pub enum Refusal {
     Broken,
     /// The request can't be sent at all. It ends with this error.
     Failed(Error),
+}
+
+/// The options of a controller.
+///
+/// # Invariants
+///
+/// `raw` is valid while `'a` lasts, and nobody changes it.
+pub struct Options<'a> {
+    raw: NonNull<b::nvmf_ctrl_options>,
+    lifetime: PhantomData<&'a b::nvmf_ctrl_options>,
+}
+
+impl<'a> Options<'a> {
+    /// Borrows options.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is valid while `'a` lasts, and nobody changes it.
+    pub(crate) unsafe fn new(raw: NonNull<b::nvmf_ctrl_options>) -> Self {
+        // INVARIANT: The caller promises both.
+        Self {
+            raw,
+            lifetime: PhantomData,
+        }
+    }
+
+    fn get(&self) -> &'a b::nvmf_ctrl_options {
+        // SAFETY: `raw` is valid while `'a` lasts by the invariant.
+        unsafe { self.raw.as_ref() }
+    }
+
+    /// Returns a string of the options.
+    fn text(&self, text: *const c_char) -> Option<&'a CStr> {
+        // SAFETY: Strings of the options are null or end with a zero byte, and exist as long.
+        (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) })
+    }
+
+    /// Returns the address of the target. Any context.
+    pub fn traddr(&self) -> &'a CStr {
+        self.text(self.get().traddr).unwrap_or(c"")
+    }
+
+    /// Returns the port of the target. Any context.
+    pub fn trsvcid(&self) -> &'a CStr {
+        self.text(self.get().trsvcid).unwrap_or(c"")
+    }
+
+    /// Returns the address of this host. Any context.
+    pub fn host_traddr(&self) -> Option<&'a CStr> {
+        self.text(self.get().host_traddr)
+    }
+
+    /// Returns the type of service. Any context.
+    pub fn tos(&self) -> Option<u8> {
+        u8::try_from(self.get().tos).ok()
+    }
 }

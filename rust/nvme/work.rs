@@ -44,13 +44,10 @@ macro_rules! work_function {
         ///
         /// The workqueue calls this with the work item of a controller.
         unsafe extern "C" fn $name<T: Transport>(work: *mut work_struct) {
+            let _noio = NoIo::enter();
             // SAFETY: The work item is at this offset in a controller, which waits for it before it
-            // is freed. The scope ends in the same task.
-            unsafe {
-                let flags = b::nvme_helper_noio_save();
-                Controller::<T>::$does(Controller::of(work.byte_sub($offset).cast()));
-                b::nvme_helper_noio_restore(flags);
-            }
+            // is freed.
+            unsafe { Controller::<T>::of(work.byte_sub($offset).cast()) }.$does();
         }
     };
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Capsules, the memory of commands and responses; and the transport's part of each tag.
+//! Capsules, the memory of commands and responses.
 
-use crate::region::{
-    Region,
-    RequestData, //
-};
+use crate::region::RequestData;
 use core::mem;
 use kernel::prelude::*;
 use kfabric::consumer::{
@@ -15,20 +12,11 @@ use kfabric::consumer::{
 };
 use nvme::{
     Command,
-    Sending,
-    TagParts, //
+    Sending, //
 };
 
 /// The transport over kfabric.
 pub(crate) struct Kfi;
-
-/// The part of a tag besides its capsule: the region with the data of the request.
-pub(crate) struct Slot(pub(crate) Option<Region>);
-
-impl TagParts for Kfi {
-    type Capsule = Capsule;
-    type Slot = Slot;
-}
 
 /// Size of a response, in bytes.
 pub(crate) const RESPONSE: usize = 16;
@@ -51,16 +39,10 @@ pub(crate) type Capsule = Request<Message, Purpose>;
 /// The memory of a capsule.
 pub(crate) type Message = Framed<RequestData>;
 
-/// Allocates a capsule for a command. May sleep.
-pub(crate) fn for_command() -> Result<Capsule> {
-    let bytes = KVec::from_elem(0, Command::SIZE, GFP_KERNEL)?;
-    Ok(Request::new(Framed::new(bytes), Purpose::Idle)?)
-}
-
-/// Allocates a capsule for a response. May sleep.
-pub(crate) fn for_response() -> Result<Capsule> {
-    let bytes = KVec::from_elem(0, RESPONSE, GFP_KERNEL)?;
-    Ok(Request::new(Framed::new(bytes), Purpose::Response)?)
+/// Allocates a capsule with `len` bytes for a command or a response. May sleep.
+pub(crate) fn new(len: usize, purpose: Purpose) -> Result<Capsule> {
+    let bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
+    Ok(Request::new(Framed::new(bytes), purpose)?)
 }
 
 /// Writes a command to a capsule. Any context.

@@ -7,33 +7,36 @@ use crate::{
         self,
         Capsule,
         Message,
-        Purpose, //
+        Purpose,
+        RESPONSE, //
     },
     greeting::{
         greeting,
         rejection, //
     },
     region::Regions,
-    target::Target, //
+    target::{
+        usable,
+        Target, //
+    }, //
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfabric::{
-    consumer::{
-        CompletionQueueOptions,
-        Connected,
-        Connecting,
-        Ended,
-        Errno,
-        MsgEndpoint,
-        Refused,
-        RequestQueue,
-        RequestReader,
-        TransferFlags, //
-    },
-    num::index, //
+use kfabric::consumer::{
+    CompletionQueueOptions,
+    Connected,
+    Connecting,
+    Domain,
+    Ended,
+    Errno,
+    Fabric,
+    MsgEndpoint,
+    Refused,
+    RequestQueue,
+    RequestReader,
+    TransferFlags, //
 };
 use nvme::QueueConfig;
 
@@ -42,15 +45,15 @@ use nvme::QueueConfig;
 const LOOK: u32 = 100;
 const LOOKS: u32 = 100;
 
-/// Maximum number of commands under way that ask for asynchronous events. The admin queue has them.
-const ASYNC_EVENTS: u16 = 1;
+/// Maximum number of pages of a request: 1 MiB.
+const MAX_PAGES: usize = 256;
 
 /// A connection to a target. Dropping it ends the connection, and sleeps until all posted capsules
 /// have come back to the queue of completions. No key of its regions is valid then.
 pub(crate) struct Connection {
     // Dropped in this order.
     pub(crate) regions: Pin<KBox<Regions>>,
-    endpoint: Endpoint<Connected>,
+    pub(crate) endpoint: Endpoint<Connected>,
     /// The completions of responses, and of commands unless `sent` has these.
     pub(crate) completions: Arc<RequestQueue<Message, Purpose>>,
     /// The completions of commands, which the handler of responses looks for: an interrupt for each
@@ -58,6 +61,8 @@ pub(crate) struct Connection {
     pub(crate) sent: Option<Arc<RequestQueue<Message, Purpose>>>,
     /// Maximum number of pieces of data behind a command.
     pub(crate) pieces: usize,
+    /// Maximum number of pages of a request.
+    pub(crate) pages: u32,
 }
 
 impl Connection {
@@ -71,20 +76,20 @@ impl Connection {
     /// - `ECONNREFUSED`: the target rejects the connection, or nobody listens there.
     /// - `ETIMEDOUT`: the target doesn't answer.
     /// - `EINTR`: a signal came, or the connection was cancelled.
-    /// - The errors of [`Target::path`].
+    /// - The errors of [`Target::offers`] and of [`usable`].
     pub(crate) fn new<R: RequestReader<Message, Purpose>>(
         target: &Target,
         config: &QueueConfig,
         is_cancelled: &dyn Fn() -> bool,
         reader: KBox<R>,
     ) -> Result<Self> {
-        let path = target.path(config.qid)?;
-        let (info, domain) = (path.info()?, &path.domain);
-        let events = match config.qid {
-            0 => ASYNC_EVENTS,
-            _ => 0,
-        };
-        let receives = config.entries.saturating_add(events);
+        let offers = target.offers(config.qid)?;
+        let info = usable(&offers)?;
+        // No one else has keys in the domain. So if the target invalidates a key, the key has ended on
+        // devices in software, too.
+        let domain = &Domain::open(&Fabric::open(info)?, info)?;
+        // One more for the command of the admin queue that asks for asynchronous events.
+        let receives = config.entries.saturating_add(u16::from(config.qid == 0));
         // Of each entry the command, the response, and the registration.
         let size = 3 * usize::from(receives);
         let mut options = CompletionQueueOptions::default().size(size);
@@ -108,14 +113,14 @@ impl Connection {
         let endpoint = MsgEndpoint::open(domain, info, transmit, &completions)?.enable()?;
         // The target may respond as soon as the connection is there.
         for _ in 0..receives {
-            endpoint.recv(capsule::for_response()?)?;
+            endpoint.recv(capsule::new(RESPONSE, Purpose::Response)?)?;
         }
         let greeting = greeting(config);
         let connecting = endpoint.connect(&greeting)?;
         let endpoint = wait(connecting, config.qid, is_cancelled)?;
         // Data that begin within a page are in one page more.
-        let pages = index(target.limits().max_segments) + 1;
-        let regions = Regions::new(domain, &endpoint, config.entries.into(), pages)?;
+        let pages = info.mr_iov_limit().saturating_sub(1).clamp(1, MAX_PAGES);
+        let regions = Regions::new(domain, &endpoint, config.entries.into(), pages + 1)?;
         Ok(Self {
             endpoint,
             completions,
@@ -123,11 +128,12 @@ impl Connection {
             regions,
             // The command is a piece, too.
             pieces: info.iov_limit().saturating_sub(1),
+            pages: u32::try_from(pages)?,
         })
     }
 
     /// Sends a capsule. Unless it is the `last`, the provider may delay it until the next one or
-    /// until [`flush`](Self::flush). Any context.
+    /// until the endpoint is flushed. Any context.
     ///
     /// # Errors
     ///
@@ -142,29 +148,12 @@ impl Connection {
         }
     }
 
-    /// Sends the capsules that wait for more. Any context.
-    pub(crate) fn flush(&self) {
-        // If it fails, the connection has ended, and the capsules come back.
-        let _ = self.endpoint.flush();
-    }
-
     /// Calls `f` with each command that was sent, if the handler must look for these. Any context.
     pub(crate) fn each_sent(&self, f: impl FnMut(Ended<Message, Purpose>)) {
         if let Some(sent) = &self.sent {
             // If it fails, there is nothing to read.
             let _ = sent.each(f);
         }
-    }
-
-    /// Posts the receive of a response. Any context.
-    pub(crate) fn receive(&self, capsule: Capsule) -> Result<(), Refused<Capsule>> {
-        self.endpoint.recv(capsule)
-    }
-
-    /// Ends the connection, so that the posted capsules come back. May sleep.
-    pub(crate) fn shut_down(&self) {
-        // If it fails, the connection has ended.
-        let _ = self.endpoint.shutdown();
     }
 }
 

@@ -56,9 +56,7 @@ mod tests {
             entries: 0x0304,
             sqsize: 0x0303,
             cntlid: 0x0506,
-            in_capsule: 0,
-            cpu: None,
-            is_polled: false,
+            ..Default::default()
         };
         let bytes = greeting(&config);
         assert_eq!(bytes[..10], [0, 0, 2, 1, 4, 3, 3, 3, 6, 5]);

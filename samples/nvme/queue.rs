@@ -19,12 +19,12 @@ use crate::{
         Kfi,
         Message,
         Purpose,
-        Slot,
         RESPONSE, //
     },
     connection::Connection,
     region::{
         self,
+        Region,
         RequestData, //
     },
     target::Target, //
@@ -59,11 +59,7 @@ use kfabric::{
         Requests,
         Transfer, //
     },
-    gate::{
-        BusyGuard,
-        Gate,
-        PerCpu, //
-    },
+    gate::GateGuard,
     irqlock::IrqLock,
     new_irq_lock,
     workqueue::OwnedQueue,
@@ -73,7 +69,6 @@ use kfabric::{
 use nvme::{
     Command,
     Events,
-    Limits,
     MalformedResponse,
     Options,
     QueueConfig,
@@ -88,15 +83,11 @@ const A_MOMENT: Delta = Delta::from_micros(100);
 
 /// A connected queue of a controller. Dropping it ends the connection. May sleep.
 pub(crate) struct Queue {
-    // Dropped in this order.
-    connection: BusyGuard<Connection, PerCpu>,
-    inner: Ending,
+    connection: Connection,
+    inner: Arc<Inner>,
     /// Maximum number of bytes of data behind a command.
     in_capsule: u32,
 }
-
-/// The connection of a queue, which dropping ends. May sleep.
-struct Ending(Arc<Inner>);
 
 /// The part of a queue that the handler of completions uses.
 #[pin_data]
@@ -104,9 +95,6 @@ struct Inner {
     qid: u16,
     events: Events<Kfi>,
     tasks: Arc<OwnedQueue>,
-    /// The connection has the handler, and the handler the connection, until the gate is shut.
-    #[pin]
-    connection: Gate<Connection, PerCpu>,
     #[pin]
     state: IrqLock<State>,
     /// Number of responses whose commands have yet to complete. It may be less for a moment.
@@ -130,6 +118,9 @@ impl_has_work! {
 impl Transport for Kfi {
     const MAY_SLEEP: bool = false;
 
+    type Capsule = Capsule;
+    /// The region with the data of the request.
+    type Slot = Option<Region>;
     type Controller = Target;
     type Queue = Queue;
 
@@ -137,12 +128,8 @@ impl Transport for Kfi {
         Target::find(options)
     }
 
-    fn limits(target: &Target) -> Limits {
-        target.limits()
-    }
-
-    fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Slot)> {
-        Ok((capsule::for_command()?, Slot(None)))
+    fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Option<Region>)> {
+        Ok((capsule::new(Command::SIZE, Purpose::Idle)?, None))
     }
 
     fn connect(
@@ -155,28 +142,21 @@ impl Transport for Kfi {
             async_event: None,
             ended: KVec::with_capacity(config.entries.into(), GFP_KERNEL)?,
         };
-        let inner = try_pin_init!(Inner {
+        let inner = pin_init!(Inner {
             qid: config.qid,
             events,
-            tasks: target.tasks().clone(),
-            connection <- Gate::empty(),
+            tasks: target.tasks.clone(),
             state <- new_irq_lock!(state, c"kfi_nvme_queue"),
             early: Atomic::new(0),
             work <- new_work!("kfi_nvme_queue"),
-        }? Error);
-        let inner = Ending(Arc::pin_init(inner, GFP_KERNEL)?);
-        let reader = KBox::new(Reader(inner.0.clone()), GFP_KERNEL)?;
-        let connection = Connection::new(target, &config, is_cancelled, reader)?;
-        inner.0.connection.open(connection);
-        let connection = inner.0.connection.hold().ok_or(ENODEV)?;
-        let queue = Queue {
-            connection,
+        });
+        let inner = Arc::pin_init(inner, GFP_KERNEL)?;
+        let reader = KBox::new(Reader(inner.clone()), GFP_KERNEL)?;
+        Ok(Queue {
+            connection: Connection::new(target, &config, is_cancelled, reader)?,
             inner,
             in_capsule: config.in_capsule,
-        };
-        // The handler left what came earlier, and isn't called again before it is read.
-        queue.poll();
-        Ok(queue)
+        })
     }
 }
 
@@ -203,7 +183,7 @@ impl TransportQueue<Kfi> for Queue {
         };
         // Requests that wait for more must not wait for this one.
         self.commit_rqs();
-        let Some(request) = self.inner.0.empty_now(self.connection.get(), request) else {
+        let Some(request) = self.inner.empty_now(request) else {
             // A work item ends the key, and then the request, with an error of the path.
             return Ok(());
         };
@@ -212,7 +192,7 @@ impl TransportQueue<Kfi> for Queue {
             Errno::ENOTCONN | Errno::ENODEV => Refusal::Broken,
             _ => {
                 let bytes = request.payload_bytes();
-                let qid = self.inner.0.qid;
+                let qid = self.inner.qid;
                 pr_err!("queue {qid}: {bytes} bytes can't be sent: {errno}\n");
                 Refusal::Failed(errno.into())
             }
@@ -220,22 +200,25 @@ impl TransportQueue<Kfi> for Queue {
         Err((refusal, request))
     }
 
+    fn max_segments(&self) -> u32 {
+        self.connection.pages
+    }
+
     fn commit_rqs(&self) {
-        self.connection.get().flush();
+        // If it fails, the connection has ended, and the capsules come back.
+        let _ = self.connection.endpoint.flush();
     }
 
     fn async_event(&self, command: &[u8; Command::SIZE]) -> Result {
-        let state = &self.inner.0.state;
+        let state = &self.inner.state;
         let spare = state.with(|state| state.async_event.take());
-        let mut capsule = spare.map_or_else(capsule::for_command, Ok)?;
-        let sent = match capsule::set(&mut capsule, command) {
-            Ok(()) => {
-                *capsule.context_mut() = Purpose::AsyncEvent;
-                self.connection.get().send(capsule, true)
-            }
-            Err(errno) => return Err(errno.into()),
+        let mut capsule = match spare {
+            Some(capsule) => capsule,
+            None => capsule::new(Command::SIZE, Purpose::Idle)?,
         };
-        sent.map_err(|refused| {
+        capsule::set(&mut capsule, command)?;
+        *capsule.context_mut() = Purpose::AsyncEvent;
+        self.connection.send(capsule, true).map_err(|refused| {
             let errno = refused.errno();
             state.with(|state| state.async_event = Some(refused.into_inner()));
             errno.into()
@@ -243,29 +226,27 @@ impl TransportQueue<Kfi> for Queue {
     }
 
     fn poll(&self) -> bool {
-        let connection = self.connection.get();
         let mut found = false;
-        while let Ok(Some(ended)) = connection.completions.read() {
-            self.inner.0.ended(connection, ended);
+        while let Ok(Some(ended)) = self.connection.completions.read() {
+            self.inner.ended(Some(self), ended);
             found = true;
         }
-        found |= self.inner.0.look_for_sent(connection);
-        found
+        found | self.inner.look_for_sent(self)
     }
 
-    fn abandon(&self, request: &mut Request<Kfi>) {
-        if let Some(region) = request.slot().0.take() {
-            self.connection.get().regions.empty(region);
+    fn abandon(&self, capsule: &mut Option<Capsule>, slot: &mut Option<Region>) {
+        if let Some(region) = slot.take() {
+            self.connection.regions.empty(region);
         }
-        // If this one fails, requests of the tag fail.
-        let capsule = request.take_capsule();
-        if let Some(capsule) = capsule.or_else(|| capsule::for_command().ok()) {
-            request.put_capsule(capsule);
+        if capsule.is_none() {
+            // If this fails, requests of the tag fail.
+            *capsule = capsule::new(Command::SIZE, Purpose::Idle).ok();
         }
     }
 
     fn stop(&self) {
-        self.connection.get().shut_down();
+        // If it fails, the connection has ended.
+        let _ = self.connection.endpoint.shutdown();
     }
 }
 
@@ -286,9 +267,9 @@ impl Queue {
                 capsule.memory_mut().set_data(Some(data));
                 request.command_mut().set_in_capsule(len);
             } else {
-                let region = self.connection.get().regions.fill(data)?;
+                let region = self.connection.regions.fill(data)?;
                 let described = region::describe(&region, request.command_mut());
-                request.slot().0 = Some(region);
+                *request.slot() = Some(region);
                 described?;
             }
         }
@@ -297,10 +278,10 @@ impl Queue {
 
     /// Checks whether the data of a request are sent behind its command.
     fn fits_in_capsule(&self, request: &Request<Kfi>, data: &RequestData) -> bool {
-        request.is_io()
-            && request.is_write()
+        // The admin queue takes none.
+        request.is_write()
             && request.payload_bytes() <= self.in_capsule
-            && data.bio_vecs().len() <= self.connection.get().pieces
+            && data.bio_vecs().len() <= self.connection.pieces
     }
 
     /// Sends the command of a request.
@@ -312,7 +293,7 @@ impl Queue {
     ) -> Result<(), (Errno, Request<Kfi>)> {
         // Before it is sent: the response may be there at once.
         *capsule.context_mut() = Purpose::Command(request.into_sending());
-        let Err(refused) = self.connection.get().send(capsule, last) else {
+        let Err(refused) = self.connection.send(capsule, last) else {
             return Ok(());
         };
         let errno = refused.errno();
@@ -332,16 +313,16 @@ impl Queue {
 }
 
 impl Inner {
-    /// Handles a capsule that has come back. Any context.
-    fn ended(self: &Arc<Self>, connection: &Connection, ended: Ended<Message, Purpose>) {
+    /// Handles a capsule that has come back to a queue, unless the queue stops. Any context.
+    fn ended(self: &Arc<Self>, queue: Option<&Queue>, ended: Ended<Message, Purpose>) {
         match ended {
             Ended::Done(mut capsule, done) => match capsule::take_purpose(&mut capsule) {
-                Purpose::Response => self.response(connection, capsule, &done),
-                purpose => self.sent(connection, capsule, purpose),
+                Purpose::Response => self.response(queue, capsule, &done),
+                purpose => self.sent(capsule, purpose),
             },
             Ended::Failed(mut capsule, failure) => {
                 let purpose = capsule::take_purpose(&mut capsule);
-                self.sent(connection, capsule, purpose);
+                self.sent(capsule, purpose);
                 if failure.errno != Errno::ECANCELED {
                     let (qid, errno) = (self.qid, failure.errno);
                     pr_err!("queue {qid}: a transfer failed: {errno}\n");
@@ -353,14 +334,14 @@ impl Inner {
     }
 
     /// Handles a capsule that was sent, or not.
-    fn sent(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, purpose: Purpose) {
+    fn sent(self: &Arc<Self>, mut capsule: Capsule, purpose: Purpose) {
         match purpose {
             Purpose::Command(sending) => {
                 // Before the request can end.
                 capsule::empty(&mut capsule);
                 if let Some(request) = sending.sent(capsule) {
                     self.early.fetch_sub(1, Relaxed);
-                    self.finish(connection, request);
+                    self.finish(request);
                 }
             }
             Purpose::AsyncEvent => self.state.with(|state| state.async_event = Some(capsule)),
@@ -369,7 +350,7 @@ impl Inner {
     }
 
     /// Handles a response.
-    fn response(self: &Arc<Self>, connection: &Connection, mut capsule: Capsule, done: &Transfer) {
+    fn response(self: &Arc<Self>, queue: Option<&Queue>, mut capsule: Capsule, done: &Transfer) {
         let bytes = capsule
             .memory()
             .header()
@@ -388,9 +369,12 @@ impl Inner {
         }
         *capsule.context_mut() = Purpose::Response;
         // Before the request ends: the next request needs the receive.
-        let again = connection.receive(capsule).map_err(Errno::from);
+        let again = match queue {
+            Some(queue) => queue.connection.endpoint.recv(capsule).map_err(Errno::from),
+            None => Err(Errno::ENOTCONN),
+        };
         match response {
-            Ok(Some(request)) => self.finish(connection, request),
+            Ok(Some(request)) => self.finish(request),
             Ok(None) => {
                 self.early.fetch_add(1, Relaxed);
             }
@@ -403,10 +387,10 @@ impl Inner {
 
     /// Handles the commands that were sent, if no handler is called for them. Returns whether there
     /// were any. Any context.
-    fn look_for_sent(self: &Arc<Self>, connection: &Connection) -> bool {
+    fn look_for_sent(self: &Arc<Self>, queue: &Queue) -> bool {
         let mut found = false;
-        connection.each_sent(|ended| {
-            self.ended(connection, ended);
+        queue.connection.each_sent(|ended| {
+            self.ended(Some(queue), ended);
             found = true;
         });
         found
@@ -414,32 +398,27 @@ impl Inner {
 
     /// Checks whether a response is there whose command has yet to complete, which nobody else looks
     /// for.
-    fn must_look(&self, connection: &Connection) -> bool {
-        connection.sent.is_some() && self.early.load(Relaxed) > 0
+    fn must_look(&self, queue: &Queue) -> bool {
+        queue.connection.sent.is_some() && self.early.load(Relaxed) > 0
     }
 
     /// Ends the key of a request, and then the request. Any context.
-    fn finish(self: &Arc<Self>, connection: &Connection, request: Request<Kfi>) {
-        if let Some(request) = self.empty_now(connection, request) {
+    fn finish(self: &Arc<Self>, request: Request<Kfi>) {
+        if let Some(request) = self.empty_now(request) {
             request.complete();
         }
     }
 
     /// Ends the key of a request. If that may sleep, leaves the request to a work item, which ends
     /// it, too. Any context.
-    fn empty_now(
-        self: &Arc<Self>,
-        connection: &Connection,
-        mut request: Request<Kfi>,
-    ) -> Option<Request<Kfi>> {
-        let slot = request.slot();
-        let Some(region) = slot.0.take() else {
+    fn empty_now(self: &Arc<Self>, mut request: Request<Kfi>) -> Option<Request<Kfi>> {
+        let Some(region) = request.slot().take() else {
             return Some(request);
         };
-        match connection.regions.empty_now(region) {
+        match request.queue().connection.regions.empty_now(region) {
             Ok(()) => Some(request),
             Err(region) => {
-                slot.0 = Some(region);
+                *request.slot() = Some(region);
                 self.state.with(|state| state.ended.push_reserved(request));
                 // Work that is queued already takes this request, too.
                 let _ = self.tasks.enqueue(self.clone());
@@ -464,33 +443,32 @@ impl WorkItem for Inner {
     fn run(this: Arc<Self>) {
         // A task that frees memory may wait for the requests.
         let _noio = NoIo::enter();
-        // Entering fails only if there are no requests any more.
-        while let Some(inside) = this.connection.enter() {
-            let connection = inside.get();
+        loop {
             while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
-                if let Some(region) = request.slot().0.take() {
-                    connection.regions.empty(region);
+                if let Some(region) = request.slot().take() {
+                    request.queue().connection.regions.empty(region);
                 }
                 request.complete();
             }
-            if !this.must_look(connection) {
-                return;
+            let inside = this.events.queue();
+            match inside.as_ref().map(GateGuard::get) {
+                Some(queue) if this.must_look(queue) => {
+                    if this.look_for_sent(queue) {
+                        continue;
+                    }
+                }
+                _ => return,
             }
-            if !this.look_for_sent(connection) {
-                drop(inside);
-                fsleep(A_MOMENT);
-            }
+            drop(inside);
+            fsleep(A_MOMENT);
         }
     }
 }
 
-impl Drop for Ending {
+impl Drop for Queue {
     fn drop(&mut self) {
-        if let Some(shut) = self.0.connection.shut() {
-            shut.drain().take_away();
-        }
-        // The last work has dropped its reference then.
-        self.0.tasks.flush();
+        // No request is left. The last work has dropped its reference then.
+        self.inner.tasks.flush();
     }
 }
 
@@ -499,15 +477,13 @@ struct Reader(Arc<Inner>);
 
 impl RequestReader<Message, Purpose> for Reader {
     fn came(&self, requests: Requests<'_, Message, Purpose>) {
-        let Some(inside) = self.0.connection.enter() else {
-            return;
-        };
-        let connection = inside.get();
+        let inside = self.0.events.queue();
+        let queue = inside.as_ref().map(GateGuard::get);
         // First, since these commands were sent before their responses.
-        self.0.look_for_sent(connection);
+        queue.map(|queue| self.0.look_for_sent(queue));
         // If it fails, there is nothing to read.
-        let _ = requests.each(|ended| self.0.ended(connection, ended));
-        if self.0.must_look(connection) {
+        let _ = requests.each(|ended| self.0.ended(queue, ended));
+        if queue.is_some_and(|queue| self.0.must_look(queue)) {
             // Work that is queued already looks, too.
             let _ = self.0.tasks.enqueue(self.0.clone());
         }

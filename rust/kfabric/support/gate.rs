@@ -118,8 +118,8 @@ impl<T, U: Users> Gate<T, U> {
         }? Error)
     }
 
-    /// Opens the gate for the first time. Returns `false` if it was opened before, or shut without
-    /// that. May sleep, but not for long.
+    /// Opens the gate, which is new or was [reset](Drained::reset). Returns `false` if it was opened
+    /// before, or shut without that. May sleep, but not for long.
     pub fn open(&self, inside: T) -> bool {
         let mut phase = self.phase.lock();
         let first = *phase == Phase::Empty;
@@ -128,8 +128,8 @@ impl<T, U: Users> Gate<T, U> {
             // the lock keeps the phase.
             unsafe { *self.inside.get() = Some(inside) };
             *phase = Phase::Open;
-            // SAFETY: By the invariant the count was never open. The lock keeps other tasks from
-            // opening or shutting it.
+            // SAFETY: The count was never open, or `reset` has seen it drained. The lock keeps other
+            // tasks from opening or shutting it.
             unsafe { self.users.open() };
         }
         first
@@ -358,11 +358,28 @@ impl<'a, T, U: Users> Shut<'a, T, U> {
     }
 }
 
+impl<'a, T> Shut<'a, T, Shared> {
+    /// Returns the number of users inside. Any context.
+    pub fn users(&self) -> usize {
+        self.gate.users.count()
+    }
+
+    /// Takes the gate for drained. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Users that are inside must not use the object any more. They may leave at any time.
+    pub unsafe fn give_up(self) -> Drained<'a, T, Shared> {
+        // INVARIANT: The caller promises that no user that is inside uses the object.
+        Drained(self)
+    }
+}
+
 /// A shut gate that no user is inside of.
 ///
 /// # Invariants
 ///
-/// All users of the gate have left.
+/// All users of the gate have left, or do not use the object any more.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
 pub struct Drained<'a, T, U: Users>(Shut<'a, T, U>);
 
@@ -388,6 +405,16 @@ impl<T, U: Users> Drained<'_, T, U> {
         // SAFETY: The count was shut and drained by the invariants. The lock keeps other tasks from
         // opening or shutting it.
         unsafe { gate.users.open() };
+    }
+
+    /// Takes the object away, so that the gate can be [opened](Gate::open) again. May sleep, but not
+    /// for long.
+    pub fn reset(self) -> Option<T> {
+        let gate = self.0.gate;
+        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
+        let inside = unsafe { (*gate.inside.get()).take() };
+        gate.end(Phase::Empty);
+        inside
     }
 
     /// Takes the object away and wakes the tasks that wait for that. Sleeps as long as dropping the

@@ -89,6 +89,10 @@ mod tests {
             assert!(gate.enter().is_none());
             drained.replace(3);
             assert_eq!(inside(&gate), Some(3));
+            assert_eq!(gate.shut().ok_or(EINVAL)?.drain().reset(), Some(3));
+            assert!(gate.enter().is_none());
+            assert!(gate.open(4));
+            assert_eq!(inside(&gate), Some(4));
 
             let gate = Arc::pin_init(Gate::<u32, U>::empty(), GFP_KERNEL)?;
             assert!(gate.shut().is_none());

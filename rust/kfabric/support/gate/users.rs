@@ -159,6 +159,13 @@ pub struct Shared {
     pub(super) users: Atomic<usize>,
 }
 
+impl Shared {
+    /// Returns the number of users. Any context.
+    pub(super) fn count(&self) -> usize {
+        self.users.load(Acquire) / USER
+    }
+}
+
 // SAFETY: `enter` counts in full order, and takes that back if `SHUT` was set. `drain` returns when it
 // has seen no user in full order.
 unsafe impl Users for Shared {
@@ -212,7 +219,7 @@ impl PinnedDrop for Shared {
             unsafe { self.shut() };
         }
         // Without users this may be dropped in any context.
-        if self.users.load(Acquire) & !SHUT != 0 {
+        if self.count() != 0 {
             self.drain();
         }
     }
