@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A controller: its memory, its queues and its state.
+//! A controller: its memory, its queues and its state; and the list of created controllers.
 
 use crate::{
     ctrl::{
         Ctrl,
         Work, //
     },
+    host_queue::HostQueue,
     prelude::*,
-    queue::HostQueue,
     transport::Transport, //
 };
 use core::ops::Deref;
 
 /// Number of maps from CPUs to queues (`HCTX_MAX_TYPES`).
 pub(crate) const MAPS: usize = 3;
+
+/// A controller that has been created.
+pub(crate) struct Created(pub(crate) *mut b::nvme_ctrl);
+
+// SAFETY: The controller is in the list until it is freed, and each use holds the list's lock.
+unsafe impl Send for Created {}
+
+kernel::sync::global_lock! {
+    // SAFETY: `Registration::new` initialises the lock before anything else uses it.
+    pub(crate) unsafe(uninit) static CREATED: Mutex<KVec<Created>> = KVec::new();
+}
+
+/// Removes a controller from the list. Returns false if it was not created. May sleep.
+pub(crate) fn forget(ctrl: *mut b::nvme_ctrl) -> bool {
+    let mut list = CREATED.lock();
+    let count = list.len();
+    list.retain(|created| created.0 != ctrl);
+    list.len() < count
+}
 
 /// A controller.
 ///

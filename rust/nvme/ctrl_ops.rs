@@ -4,9 +4,11 @@
 
 use crate::{
     command::Command,
-    controller::Controller,
+    controller::{
+        self,
+        Controller, //
+    },
     prelude::*,
-    registration,
     transport::{
         Transport,
         TransportQueue, //
@@ -52,7 +54,7 @@ impl<T: Transport> CtrlOps<T> {
     unsafe extern "C" fn free_ctrl(ctrl: *mut b::nvme_ctrl) {
         // SAFETY: The controller exists until the end of this function.
         let controller = unsafe { Controller::<T>::of(ctrl) };
-        if registration::forget(ctrl) {
+        if controller::forget(ctrl) {
             // SAFETY: The options are the controller's, which was created.
             unsafe { b::nvmf_free_options((*ctrl).opts) };
         }

@@ -4,14 +4,14 @@
 
 use crate::{
     command::ASYNC_EVENT_ID,
+    host_queue::HostQueue,
     pdu::{
         Answer,
-        Pdu, //
+        Pdu,
+        TagParts, //
     },
     prelude::*,
-    queue::HostQueue,
-    request::Request,
-    transport::Transport, //
+    request::Request, //
 };
 
 /// The bits of a command id that are the tag. The others are a generation.
@@ -22,9 +22,9 @@ const TAG: u16 = 0xfff;
 pub struct MalformedResponse;
 
 /// The place where the connection of a queue reports events.
-pub struct Events<T: Transport>(pub(crate) Arc<HostQueue<T>>);
+pub struct Events<T: TagParts>(pub(crate) Arc<HostQueue<T>>);
 
-impl<T: Transport> Events<T> {
+impl<T: TagParts> Events<T> {
     /// Returns the queue, if it is connected and not being stopped. Any context.
     pub fn queue(&self) -> Option<GateGuard<'_, T::Queue, Shared>> {
         self.0.gate.enter()

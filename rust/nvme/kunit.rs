@@ -20,8 +20,8 @@
 
 use crate::{
     ctrl::Ctrl,
+    host_queue::HostQueue,
     prelude::*,
-    queue::HostQueue,
     registration::create_ctrl,
     transport::Refusal,
     *, //
@@ -185,6 +185,13 @@ fn steps() -> KVec<u8> {
 /// The transport.
 struct MadeUp;
 
+impl TagParts for MadeUp {
+    type Capsule = ();
+    /// Whether the target has a key.
+    type Slot = bool;
+    type Queue = Queue;
+}
+
 struct Place;
 
 impl Drop for Place {
@@ -208,11 +215,7 @@ impl Drop for Queue {
 impl Transport for MadeUp {
     const MAY_SLEEP: bool = true;
     const STOP_LIMIT: Delta = Delta::from_millis(100);
-    type Capsule = ();
-    /// Whether the target has a key.
-    type Slot = bool;
     type Controller = Place;
-    type Queue = Queue;
 
     fn controller(_: &Options<'_>) -> Result<Place> {
         Ok(Place)

@@ -5,12 +5,12 @@
 use crate::{
     controller::Controller,
     data::DataList,
+    host_queue::HostQueue,
     pdu::{
         Answer,
         Pdu, //
     },
     prelude::*,
-    queue::HostQueue,
     request::Request,
     transport::{
         Refusal,

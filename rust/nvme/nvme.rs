@@ -13,6 +13,7 @@ mod ctrl_ops;
 mod data;
 mod events;
 mod failure;
+mod host_queue;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 mod mq_ops;
@@ -35,6 +36,7 @@ pub use self::{
         Events,
         MalformedResponse, //
     },
+    pdu::TagParts,
     registration::Registration,
     request::{
         Request,

@@ -6,12 +6,24 @@ use crate::{
     command::Command,
     data::DataList,
     prelude::*,
-    state::PduState,
-    transport::Transport, //
+    state::PduState, //
 };
 
+/// The parts of a queue that a [`Transport`](crate::Transport) owns.
+pub trait TagParts: Sized + Send + Sync + 'static {
+    /// The memory of a command that is sent. Each tag has one as long as it exists, also over several
+    /// connections.
+    type Capsule: Send;
+
+    /// The part of a tag besides the capsule, for example the region of a request's data.
+    type Slot: Send;
+
+    /// A connected queue. Dropping it may sleep. No event comes after that.
+    type Queue: Send + Sync;
+}
+
 /// The transport's part of a tag.
-pub(crate) struct Place<T: Transport> {
+pub(crate) struct Place<T: TagParts> {
     pub(crate) capsule: Option<T::Capsule>,
     pub(crate) slot: T::Slot,
 }
@@ -39,7 +51,7 @@ const PATH_ERROR: u16 = 0x370;
 ///
 /// The holder of the state's right uses `command`, `answer` and `place`: see [`PduState`].
 #[repr(C)]
-pub(crate) struct Pdu<T: Transport> {
+pub(crate) struct Pdu<T: TagParts> {
     /// First, since nvme-core finds it there.
     request: Opaque<b::nvme_request>,
     pub(crate) command: UnsafeCell<Command>,
@@ -49,7 +61,7 @@ pub(crate) struct Pdu<T: Transport> {
     pub(crate) data: Arc<DataList>,
 }
 
-impl<T: Transport> Pdu<T> {
+impl<T: TagParts> Pdu<T> {
     /// The size of a pdu, for the tag set.
     pub(crate) const SIZE: u32 = {
         // The block layer puts it behind a request.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue of a controller.
+//! Connecting and stopping a queue of a controller.
 //!
 //! The gate in front of the connection counts its users: calls into the transport, and each
 //! [`Request`](crate::Request) and [`Sending`](crate::Sending). Stopping a queue shuts the gate, stops
@@ -8,11 +8,10 @@
 //! is given up after a limit. Then stopping ends the keys of all requests under way.
 
 use crate::{
-    ctrl::Ctrl,
     events::Events,
+    host_queue::HostQueue,
     pdu::Pdu,
     prelude::*,
-    sendings::Sendings,
     transport::{
         QueueConfig,
         Transport,
@@ -20,101 +19,17 @@ use crate::{
     }, //
 };
 use core::mem::ManuallyDrop;
-use kernel::{
-    new_mutex,
-    time::{
-        delay::fsleep,
-        Delta,
-        Instant,
-        Monotonic, //
-    }, //
+use kernel::time::{
+    delay::fsleep,
+    Delta,
+    Instant,
+    Monotonic, //
 };
 
 /// Time between two looks at a queue that stops.
 const A_MOMENT: Delta = Delta::from_millis(1);
 
-/// A queue of a controller.
-///
-/// # Invariants
-///
-/// `ctrl` and `tags` are valid while the gate has users, or while the caller has the controller.
-#[pin_data]
-pub(crate) struct HostQueue<T: Transport> {
-    ctrl: Ctrl,
-    /// The number of the queue. The admin queue has number 0.
-    pub(crate) qid: u16,
-    tags: *mut bindings::blk_mq_tag_set,
-    /// The connection.
-    #[pin]
-    pub(crate) gate: Gate<T::Queue, Shared>,
-    /// The users of the gate that are sendings.
-    pub(crate) sendings: Sendings,
-    /// Whether the gate is open. Locked while a queue is opened or stopped.
-    #[pin]
-    is_open: Mutex<bool>,
-    /// Connect has succeeded, so that nvme-core may send all commands.
-    is_live: Atomic<bool>,
-    /// The connection is broken, as far as events tell.
-    is_broken: Atomic<bool>,
-    /// Maximum number of requests under way; or 0 if there are no more tags than that.
-    places: Atomic<u32>,
-    /// Number of requests under way, if `places` is not 0.
-    taken: Atomic<u32>,
-}
-
-// SAFETY: The pointers are those of a controller, which any task may use. The rest is `Send`.
-unsafe impl<T: Transport> Send for HostQueue<T> {}
-// SAFETY: The pointers are those of a controller, which any task may use. The rest is `Sync`.
-unsafe impl<T: Transport> Sync for HostQueue<T> {}
-
 impl<T: Transport> HostQueue<T> {
-    /// Makes a queue without a connection, whose tags are those of `tags`. May sleep.
-    ///
-    /// # Safety
-    ///
-    /// The controller must have `tags`, and must stop the queue before it goes.
-    pub(crate) unsafe fn new(
-        ctrl: Ctrl,
-        qid: u16,
-        tags: *mut bindings::blk_mq_tag_set,
-    ) -> Result<Arc<Self>> {
-        // INVARIANT: The caller promises that the controller outlives all users.
-        Arc::pin_init(
-            try_pin_init!(Self {
-                ctrl,
-                qid,
-                tags,
-                gate <- Gate::empty(),
-                sendings: Sendings::new(),
-                is_open <- new_mutex!(false, "nvme_queue"),
-                is_live: Atomic::new(false),
-                is_broken: Atomic::new(false),
-                places: Atomic::new(0),
-                taken: Atomic::new(0),
-            }? Error),
-            GFP_KERNEL,
-        )
-    }
-
-    /// Returns the tag set of the queue, and the index of the queue in it.
-    pub(crate) fn tags(&self) -> (*mut bindings::blk_mq_tag_set, u32) {
-        (self.tags, u32::from(self.qid.saturating_sub(1)))
-    }
-
-    /// Returns the controller.
-    ///
-    /// # Safety
-    ///
-    /// The controller must exist while the result is used.
-    pub(crate) unsafe fn ctrl(&self) -> Ctrl {
-        self.ctrl
-    }
-
-    /// Checks whether nvme-core may send all commands. Any context.
-    pub(crate) fn is_live(&self) -> bool {
-        self.is_live.load(Relaxed)
-    }
-
     /// Allows nvme-core to send all commands. Sleeps.
     ///
     /// # Errors
@@ -124,30 +39,6 @@ impl<T: Transport> HostQueue<T> {
         let is_open = self.is_open.lock();
         self.is_live.store(*is_open, Release);
         is_open.then_some(()).ok_or(Errno::ENOTCONN.into())
-    }
-
-    /// Checks whether the connection is marked as broken. Any context.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.is_broken.load(Acquire)
-    }
-
-    /// Marks the connection as broken. Any context.
-    pub(crate) fn set_broken(&self) {
-        self.is_broken.xchg(true, Full);
-    }
-
-    /// Counts a request as under way. Returns false if that is one too many. The caller must
-    /// [take that back](Self::put_place) when the request ends or is refused. Any context.
-    pub(crate) fn take_place(&self) -> bool {
-        let places = self.places.load(Relaxed);
-        places == 0 || self.taken.fetch_add(1, Relaxed) < places
-    }
-
-    /// Takes [`take_place`](Self::take_place) back. Any context.
-    pub(crate) fn put_place(&self) {
-        if self.places.load(Relaxed) != 0 {
-            self.taken.fetch_sub(1, Relaxed);
-        }
     }
 
     /// Connects the queue, which is new or was [freed](Self::free). Sleeps.
@@ -170,7 +61,7 @@ impl<T: Transport> HostQueue<T> {
         let mut is_open = self.is_open.lock();
         // SAFETY: The caller has the controller. `queue_depth` is written before the first request,
         // which is later.
-        let tags = unsafe { (*self.tags).queue_depth };
+        let tags = unsafe { (*self.tags().0).queue_depth };
         let places = u32::from(config.sqsize);
         self.places
             .store(if places < tags { places } else { 0 }, Relaxed);
@@ -246,7 +137,7 @@ impl<T: Transport> HostQueue<T> {
                 let place = &mut *pdu.place.get();
                 connection.abandon(&mut place.capsule, &mut place.slot);
                 pdu.end();
-                b::nvme_cancel_request(rq.as_ptr(), self.ctrl.raw().cast());
+                b::nvme_cancel_request(rq.as_ptr(), self.ctrl().raw().cast());
             }
         }
     }

@@ -3,7 +3,11 @@
 //! The registration of a transport, and the creation of controllers.
 
 use crate::{
-    controller::Controller,
+    controller::{
+        Controller,
+        Created,
+        CREATED, //
+    },
     ctrl_ops::{
         this_module,
         CtrlOps, //
@@ -29,17 +33,6 @@ const ALLOWED: u32 = b::NVMF_OPT_TRSVCID
 
 /// Whether the transport was registered.
 static IS_REGISTERED: Atomic<bool> = Atomic::new(false);
-
-/// A controller that has been created.
-struct Created(*mut b::nvme_ctrl);
-
-// SAFETY: The controller is in the list until it is freed, and each use holds the list's lock.
-unsafe impl Send for Created {}
-
-kernel::sync::global_lock! {
-    // SAFETY: `Registration::new` initialises the lock before anything else uses it.
-    unsafe(uninit) static CREATED: Mutex<KVec<Created>> = KVec::new();
-}
 
 /// A registered transport. Dropping it deletes all controllers, and sleeps until they are freed.
 ///
@@ -108,14 +101,6 @@ impl<T: Transport> Drop for Registration<T> {
         }
         *CREATED.lock() = KVec::new();
     }
-}
-
-/// Removes a controller from the list. Returns false if it was not created. May sleep.
-pub(crate) fn forget(ctrl: *mut b::nvme_ctrl) -> bool {
-    let mut list = CREATED.lock();
-    let count = list.len();
-    list.retain(|created| created.0 != ctrl);
-    list.len() < count
 }
 
 /// Creates a controller. Sleeps.

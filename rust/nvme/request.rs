@@ -10,14 +10,14 @@
 use crate::{
     command::Command,
     data::Data,
+    host_queue::HostQueue,
     pdu::{
         Answer,
         Pdu,
-        Place, //
+        Place,
+        TagParts, //
     },
-    prelude::*,
-    queue::HostQueue,
-    transport::Transport, //
+    prelude::*, //
 };
 use kernel::bindings::bio_vec;
 
@@ -31,18 +31,18 @@ use kernel::bindings::bio_vec;
 ///   was [given up](crate::sendings::Sendings::give_up).
 /// - No other `Owner` has it.
 /// - The request is queued on `queue`, whose connection is `connection`.
-struct Owner<T: Transport> {
+struct Owner<T: TagParts> {
     raw: NonNull<bindings::request>,
     queue: NonNull<HostQueue<T>>,
     connection: BusyGuard<T::Queue, Shared>,
 }
 
 // SAFETY: A request may be used by any task. `T::Capsule`, `T::Slot` and `T::Queue` are `Send`.
-unsafe impl<T: Transport> Send for Owner<T> {}
+unsafe impl<T: TagParts> Send for Owner<T> {}
 // SAFETY: A shared reference only reads fields that stay the same until the end.
-unsafe impl<T: Transport> Sync for Owner<T> {}
+unsafe impl<T: TagParts> Sync for Owner<T> {}
 
-impl<T: Transport> Owner<T> {
+impl<T: TagParts> Owner<T> {
     fn pdu(&self) -> &Pdu<T> {
         // SAFETY: The pdu is initialised by the invariant.
         unsafe { Pdu::of(self.raw) }
@@ -62,9 +62,9 @@ impl<T: Transport> Owner<T> {
 /// The exclusive right to a request that nvme-core has queued.
 ///
 /// Dropping it leaves the request until its queue is stopped, or its timeout begins recovery.
-pub struct Request<T: Transport>(Owner<T>);
+pub struct Request<T: TagParts>(Owner<T>);
 
-impl<T: Transport> Request<T> {
+impl<T: TagParts> Request<T> {
     /// Takes the right to a request.
     ///
     /// # Safety
@@ -215,9 +215,9 @@ impl<T: Transport> Request<T> {
 /// # Invariants
 ///
 /// The owner is counted in the queue's `sendings`.
-pub struct Sending<T: Transport>(Option<Owner<T>>);
+pub struct Sending<T: TagParts>(Option<Owner<T>>);
 
-impl<T: Transport> Sending<T> {
+impl<T: TagParts> Sending<T> {
     /// Returns the owner, unless the request has ended without its capsule.
     fn into_owner(mut self) -> Option<Owner<T>> {
         // The count ends here.
@@ -245,7 +245,7 @@ impl<T: Transport> Sending<T> {
     }
 }
 
-impl<T: Transport> Drop for Sending<T> {
+impl<T: TagParts> Drop for Sending<T> {
     fn drop(&mut self) {
         if let Some(owner) = &self.0 {
             owner.queue().sendings.end();

@@ -4,6 +4,7 @@
 
 use crate::{
     events::Events,
+    pdu::TagParts,
     prelude::*,
     request::Request, //
 };
@@ -16,25 +17,15 @@ use kernel::{
 ///
 /// nvme-core has the controllers and namespaces, this crate the order of setup and teardown. A
 /// transport finds the target and connects queues.
-pub trait Transport: Sized + Send + Sync + 'static {
+pub trait Transport: TagParts<Queue: TransportQueue<Self>> {
     /// Whether [`queue_rq`](TransportQueue::queue_rq) may sleep.
     const MAY_SLEEP: bool;
 
     /// How long a stopped queue waits for its capsules.
     const STOP_LIMIT: Delta = Delta::from_secs(10);
 
-    /// The memory of a command that is sent. Each tag has one as long as it exists, also over several
-    /// connections.
-    type Capsule: Send;
-
-    /// The part of a tag besides the capsule, for example the region of a request's data.
-    type Slot: Send;
-
     /// The place of a target. It exists as long as the controller, so over several connections.
     type Controller: Send + Sync;
-
-    /// A connected queue. Dropping it may sleep. No event comes after that.
-    type Queue: TransportQueue<Self>;
 
     /// Finds a target. May sleep.
     ///
@@ -75,7 +66,7 @@ pub trait Transport: Sized + Send + Sync + 'static {
 ///   before it calls [`Request::complete`], and in [`abandon`](Self::abandon).
 /// - Each [`Request`] must be given back in bounded time after [`stop`](Self::stop) was called: the
 ///   crate waits for it.
-pub trait TransportQueue<T: Transport>: Send + Sync + Sized {
+pub trait TransportQueue<T: TagParts> {
     /// Sends a request: gives the target access to its data, completes the command and posts it.
     /// `last` is false if another request follows at once, or [`commit_rqs`](Self::commit_rqs).
     ///

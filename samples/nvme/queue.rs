@@ -74,6 +74,7 @@ use nvme::{
     QueueConfig,
     Refusal,
     Request,
+    TagParts,
     Transport,
     TransportQueue, //
 };
@@ -115,14 +116,17 @@ impl_has_work! {
     impl HasWork<Self> for Inner { self.work }
 }
 
-impl Transport for Kfi {
-    const MAY_SLEEP: bool = false;
-
+impl TagParts for Kfi {
     type Capsule = Capsule;
     /// The region with the data of the request.
     type Slot = Option<Region>;
-    type Controller = Target;
     type Queue = Queue;
+}
+
+impl Transport for Kfi {
+    const MAY_SLEEP: bool = false;
+
+    type Controller = Target;
 
     fn controller(options: &Options<'_>) -> Result<Target> {
         Target::find(options)
