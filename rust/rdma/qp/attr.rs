@@ -209,7 +209,7 @@ mod tests {
                 segments,
                 inline: 0,
             };
-            let cap = depths.attr(null_mut(), srq, 0).cap;
+            let cap = depths.attr([null_mut(); 2], srq, 0).cap;
             (cap.max_recv_wr, cap.max_recv_sge)
         };
         let shared = without_provenance_mut(8);
