@@ -256,7 +256,7 @@ mod tests {
         Ok(())
     }
 
-    /// A handler whose read takes all up to a failure is called again, wherever the failure is.
+    /// Checks that a handler whose read ends at a failure is called again, wherever the failure is.
     #[test]
     fn handler_is_told_of_failure_behind_completions() -> Result {
         for before in [1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH] {
