@@ -9,15 +9,16 @@
 . "$(dirname "$0")/nvme_host.sh"
 . "$(dirname "$0")/nvme_io.sh"
 
-# KFI_SOAK=100 is 2000 connections with some ten thousand answers.
-rogues=$((30 * ${KFI_SCALE:-100} / 100))
-[ -z "$KFI_SOAK" ] || rogues=$((20 * KFI_SOAK))
+# How many connections there are to one rogue that lies, and at least how many answers all rogues give. KFI_SOAK=100 is
+# ten thousand.
+rogues=$((30 * ${KFI_SCALE:-100} / 100)) answers=1
+[ -z "$KFI_SOAK" ] || rogues=100 answers=$((100 * KFI_SOAK))
 
 # The rogue's numbers of steps (rogue/target.rs): requests for connections, commands.
 requests="1 7" commands="2 3 4 5 6 8"
 identify=5 data=9
 
-rogue_up() { load kfi_rogue address=0xc6336401 "seed=$seed" "$@"; }
+rogue_up() { load kfi_rogue address=0xc6336401 "seed=$((seed + ${_round:-0}))" "$@"; }
 # rogue [OPTION=VALUE,...]: connects to it.
 rogue() { try "trsvcid=4421,nqn=rogue,nr_io_queues=1,reconnect_delay=1${1:+,$1}" 2>/dev/null; }
 controls() { ctrl=$(controllers | head -n 1) && [ -n "$ctrl" ]; }
@@ -29,24 +30,38 @@ nobody_gets_in() { since_mark | grep -q "^kfi_rogue: .* accesses refused, 0 done
 # The kernel's own target finds everything as before.
 good_again() { connect && random_pieces 2; }
 
-# Some answers are wrong, by a seed: connecting fails, or I/O, or nothing. (A disk that has gone must not become a file.)
+# Some answers are wrong, by a seed: connecting fails, or I/O, or nothing. The next rogue lies less often, and later.
 case_lies()
 {
-	timeouts 5 && leave && mark_log && rogue_up || return
-	_n=0 _connected=0
+	timeouts 5 && leave || return
+	_answers=0 _connected=0 _round=0
+	while [ $_answers -lt $answers ]; do
+		one_rogue one_in=$((_round % 2 ? 64 : 8)) || return
+		_given=$(since_mark | sed -n 's/^kfi_rogue: .* connections, \([0-9]*\) answers.*/\1/p')
+		_answers=$((_answers + _given)) _round=$((_round + 1))
+		progress "$_answers of $answers answers of targets that lie, $_connected connections"
+	done
+	default_timeouts
+	[ $_connected -gt 0 ] && good_again
+}
+# (A disk that has gone must not become a file.)
+one_rogue()
+{
+	mark_log
+	rogue_up "$@" || return
+	_n=0
 	while [ $_n -lt $rogues ]; do
 		_n=$((_n + 1))
-		[ $((_n % 100)) != 0 ] || progress "$_n of $rogues connections to a target that lies"
 		rogue ctrl_loss_tmo=0 >/dev/null && _connected=$((_connected + 1))
-		if wait_for 1 rogue_disk; then
+		if wait_for 1 disk_or_end && rogue_disk; then
 			reads 16
 			dd if="$dir/a" of="$disk" bs=2k count=8 oflag=direct conv=nocreat 2>/dev/null
 		fi
 		leave && no_file || return
 	done
-	default_timeouts
-	rmmod kfi_rogue && nobody_gets_in && [ $_connected -gt 0 ] && good_again
+	rmmod kfi_rogue && nobody_gets_in
 }
+disk_or_end() { rogue_disk || alone; }
 
 # Each answer to I/O is wrong in one way: what the log says then, and that nobody gets at memory without a key that is
 # good for it. A dash: the log need not say anything, since that depends on what is sooner.
@@ -74,7 +89,6 @@ case_ways()
 	default_timeouts
 	good_again
 }
-disk_or_end() { rogue_disk || alone; }
 # Data of small writes would go in the capsule; of these the rogue needs keys.
 one_way()
 {
