@@ -10,9 +10,9 @@
 . "$(dirname "$0")/nvme_io.sh"
 
 discards=0
-# KFI_SOAK=100 is 51 deaths.
+# KFI_SOAK=100 is 51 deaths. (The long form of the suite nvme is the one that moves much data.)
 pieces=$((40 * ${KFI_SCALE:-100} / 100)) deaths=1
-[ -z "$KFI_SOAK" ] || pieces=$((100 * KFI_SOAK)) deaths=$((KFI_SOAK / 2 + 1))
+[ -z "$KFI_SOAK" ] || deaths=$((KFI_SOAK / 2 + 1))
 
 # It comes here once more when it has been killed. The disk has what was written then, too.
 server()
