@@ -26,7 +26,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check name-check prose-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
 all: modules
 
 ifneq ($(origin KDIR),undefined)
@@ -183,6 +183,16 @@ prose-check:
 	@tools/env/root
 	@tools/env/run tools/check-prose
 
+# The command, for this machine and for guests: build/kfi.
+kfi:
+	@tools/env/root
+	@tools/env/run tools/kfi/build
+
+# Its unit tests, and clippy.
+kfi-check:
+	@tools/env/root
+	@tools/env/run sh -c 'tools/kfi/build test && tools/kfi/build clippy'
+
 # What KERNEL says, with everything loaded, at a prompt.
 vm shell:
 	@tools/vm/shell $(KERNEL)
@@ -207,6 +217,10 @@ help:
 	@echo '  room-check       do files of Rust and C use each other in one direction only?'
 	@echo '  name-check       has each public Rust type one name, from the field'\''s vocabulary?'
 	@echo '  prose-check      are the sentences of comments and documents short and direct?'
+	@echo
+	@echo 'The command kfi(8), for any kernel:'
+	@echo '  kfi              builds it: build/kfi'
+	@echo '  kfi-check        its unit tests, and the lints of clippy'
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
