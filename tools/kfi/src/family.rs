@@ -166,10 +166,8 @@ impl<L: Read + Write> Kfi<L> {
     /// Returns the open objects, or those of one class, sorted by class and number.
     pub fn objects(&mut self, class: Option<Class>) -> Result<Vec<Object>, Error> {
         let value = class.map(|i| i.0.to_ne_bytes());
-        let attributes: Vec<(u16, &[u8])> = value
-            .iter()
-            .map(|i| (OBJECT_CLASS, i.as_slice()))
-            .collect();
+        let attributes: Vec<(u16, &[u8])> =
+            value.iter().map(|i| (OBJECT_CLASS, i.as_slice())).collect();
         let mut objects = self.entries(OBJECT_GET, &attributes, Object::parse)?;
         objects.sort_by_key(|i| (i.class, i.parent, i.id));
         Ok(objects)
@@ -206,3 +204,5 @@ impl<L: Read + Write> Kfi<L> {
     }
 }
 
+#[cfg(test)]
+mod tests;

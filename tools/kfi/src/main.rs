@@ -74,7 +74,10 @@ enum Command {
 
 fn print(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
         Ok(()) => Ok(()),
         Err(e) => Error::output(e),
     }
@@ -139,7 +142,9 @@ fn usage(e: &clap::Error) -> String {
     match e.kind() {
         ErrorKind::InvalidValue if !value.is_empty() => format!(
             "unknown {} '{value}': give one of {}",
-            text(ContextKind::InvalidArg).trim_matches(['[', ']', '<', '>']).to_lowercase(),
+            text(ContextKind::InvalidArg)
+                .trim_matches(['[', ']', '<', '>'])
+                .to_lowercase(),
             text(ContextKind::ValidValue)
         ),
         ErrorKind::InvalidSubcommand => format!(

@@ -287,3 +287,5 @@ pub fn errno(number: i32) -> String {
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -118,9 +118,10 @@ fn message<'a>(bytes: &mut &'a [u8]) -> Result<Message<'a>, Malformed> {
             u16::from_ne_bytes(take(&mut at)?),
             u16::from_ne_bytes(take(&mut at)?),
             u32::from_ne_bytes(take(&mut at)?),
+            u32::from_ne_bytes(take(&mut at)?),
         ))
     };
-    let (length, kind, flags, sequence) =
+    let (length, kind, flags, sequence, _port) =
         header(bytes).ok_or(Malformed("a message is shorter than its header"))?;
     let length = usize::try_from(length).map_err(|_| Malformed("a message is too long"))?;
     let whole =
@@ -193,9 +194,9 @@ fn attribute<'a>(bytes: &mut &'a [u8]) -> Result<Attribute<'a>, Malformed> {
         header(bytes).ok_or(Malformed("an attribute is shorter than its header"))?;
     let whole = take_padded(bytes, length.into())
         .ok_or(Malformed("an attribute is longer than its message"))?;
-    let value = whole
-        .get(4..)
-        .ok_or(Malformed("the length of an attribute is less than its header"))?;
+    let value = whole.get(4..).ok_or(Malformed(
+        "the length of an attribute is less than its header",
+    ))?;
     Ok(Attribute {
         kind: kind & NLA_TYPE_MASK,
         value,
@@ -308,9 +309,10 @@ impl<L: Read + Write> Family<L> {
                     let attribute = attribute?;
                     if attribute.kind == CTRL_ATTR_FAMILY_ID {
                         let bytes = attribute.value.try_into();
-                        id = Some(u16::from_ne_bytes(
-                            bytes.map_err(|_| Malformed("a family's number has no 2 bytes"))?,
-                        ));
+                        id =
+                            Some(u16::from_ne_bytes(bytes.map_err(|_| {
+                                Malformed("a family's number has no 2 bytes")
+                            })?));
                     }
                 }
                 Ok(())
@@ -323,6 +325,11 @@ impl<L: Read + Write> Family<L> {
         }
         family.id = id.ok_or(Malformed("a family has no number"))?;
         Ok(Some(family))
+    }
+
+    #[cfg(test)]
+    pub fn link(&self) -> &L {
+        &self.link
     }
 
     /// Asks for a dump, and passes the attributes of each entry to `each`.
@@ -384,3 +391,6 @@ impl<L: Read + Write> Family<L> {
         }
     }
 }
+
+#[cfg(test)]
+pub mod tests;

@@ -157,4 +157,3 @@ pub fn offers(offers: &[Offer], verbose: bool) -> String {
     }
     text
 }
-

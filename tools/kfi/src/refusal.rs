@@ -122,3 +122,5 @@ fn field<'a>(rest: &mut &'a str) -> Option<(&'a str, &'a str)> {
     Some((name, value))
 }
 
+#[cfg(test)]
+mod tests;

@@ -109,9 +109,17 @@ struct Lines {
 
 impl Lines {
     /// Adds bytes, and passes each line that they complete to `each`.
-    fn add<E>(&mut self, bytes: &[u8], mut each: impl FnMut(Line) -> Result<(), E>) -> Result<(), E> {
+    fn add<E>(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(Line) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.bytes.extend(bytes);
-        let complete = self.bytes.iter().rposition(|i| *i == b'\n').map_or(0, |i| i + 1);
+        let complete = self
+            .bytes
+            .iter()
+            .rposition(|i| *i == b'\n')
+            .map_or(0, |i| i + 1);
         let lines: Vec<_> = self.bytes.drain(..complete).collect();
         for line in String::from_utf8_lossy(&lines).lines() {
             each(Line::parse(line))?;
@@ -167,4 +175,3 @@ pub fn run(json: bool) -> Result<(), Error> {
         }
     }
 }
-
