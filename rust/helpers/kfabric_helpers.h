@@ -200,4 +200,41 @@ void kfi_helper_wake_left(unsigned long *users);
 /* trace.c */
 void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value);
 
+/* netlink.c: what user space can see */
+
+/* The states of Documentation/netlink/kfi.yaml. */
+enum kfi_helper_state {
+	KFI_STATE_OPEN,
+	KFI_STATE_DISABLED,
+	KFI_STATE_CLOSING,
+};
+
+/* An open object. Strings can be NULL; numbers that its class doesn't have are 0. */
+struct kfi_helper_object {
+	const char *provider;
+	const char *fabric;
+	const char *domain;
+	const char *owner;
+	/* The number among the objects of the parent, and that of the parent. */
+	u64 id;
+	u64 parent;
+	u64 length;
+	u64 access;
+	/* Of a region; KFI_KEY_NOTAVAIL without one. */
+	u64 key;
+	u32 class;
+	enum kfi_helper_state state;
+	/* Seconds since it was opened. */
+	u32 age;
+};
+
+int kfi_helper_netlink_register(void);
+void kfi_helper_netlink_unregister(void);
+void kfi_helper_calling_module(char *name, size_t size);
+/* in listing.rs */
+void *kfi_core_listing(u32 class);
+bool kfi_core_listing_get(void *listing, struct kfi_helper_object *object);
+void kfi_core_listing_next(void *listing);
+void kfi_core_listing_free(void *listing);
+
 #endif /* KFABRIC_HELPERS_H */

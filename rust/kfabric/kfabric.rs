@@ -128,6 +128,7 @@ use crate::{
     object::{
         ext,
         instances,
+        listing::Family,
         mr::reference::OBJECT_SIZE,
         pep::requests, //
     },
@@ -147,7 +148,9 @@ module! {
 }
 
 struct Core {
-    // Dropped first: while modules are watched, a module that goes uses the parts.
+    // Dropped first: calls of user space use the parts.
+    _family: Family,
+    // While modules are watched, a module that goes uses the parts.
     _modules: unload::Watch,
     _parts: Parts,
 }
@@ -169,9 +172,11 @@ impl kernel::Module for Core {
         }
         // SAFETY: `init` runs once, and nobody can call in before it has returned.
         let parts = unsafe { Parts::new() }?;
-        // The last: from here on modules that go are told of, which uses the parts.
+        // The last: from here on modules that go are told of, and user space calls in, which uses the parts.
+        let modules = unload::Watch::new()?;
         Ok(Core {
-            _modules: unload::Watch::new()?,
+            _family: Family::new()?,
+            _modules: modules,
             _parts: parts,
         })
     }

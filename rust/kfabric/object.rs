@@ -19,6 +19,7 @@ pub(crate) mod ext;
 pub(crate) mod fabric;
 pub(crate) mod info;
 pub(crate) mod instances;
+pub(crate) mod listing;
 pub mod mr;
 pub(crate) mod obj;
 mod opening;

@@ -8,10 +8,13 @@
 //! - [`Place`]: in the list, while the object is open.
 //! - [`Left`]: removed from the list, when the object is closed.
 
-use super::obj::{
-    Leave,
-    Obj,
-    Object, //
+use super::{
+    closing,
+    obj::{
+        Leave,
+        Obj,
+        Object, //
+    }, //
 };
 use crate::{
     prelude::*,
@@ -23,6 +26,7 @@ use crate::{
     }, //
 };
 use kernel::sync::atomic::Full;
+use kfi_bindings::kfi_helper_object;
 
 /// The number of open children and other users of an object.
 ///
@@ -275,7 +279,22 @@ impl<T: Child> Place<T> {
             Some(_) => Some(Self::end),
             None => None,
         },
+        describe: Self::describe,
     };
+
+    /// Returns the object that has this entry.
+    ///
+    /// # Safety
+    ///
+    /// `entry` is the entry of an open object, and doesn't leave the list for `'a`.
+    unsafe fn object<'a>(entry: NonNull<ChildEntry>) -> &'a Obj<T> {
+        // SAFETY: `entry` is a field of a `Place`, which is a field of an `Obj`. The object is initialized before
+        // its place, and is not freed before the entry leaves the list.
+        unsafe {
+            let place = kernel::container_of!(entry.as_ptr(), Self, entry);
+            &*kernel::container_of!(place, Obj<T>, place)
+        }
+    }
 
     /// Ends the object that has this entry.
     ///
@@ -283,15 +302,20 @@ impl<T: Child> Place<T> {
     ///
     /// `entry` is the entry of an open object, and doesn't leave the list before the return.
     unsafe fn end(entry: NonNull<ChildEntry>) {
-        // SAFETY: `entry` is a field of a `Place`, which is a field of an `Obj`. The object is initialized before
-        // its place, and is not freed before the entry leaves the list.
-        let object = unsafe {
-            let place = kernel::container_of!(entry.as_ptr(), Self, entry);
-            &*kernel::container_of!(place, Obj<T>, place)
-        };
         if let Some(end) = T::END {
-            end(object);
+            // SAFETY: `entry` is the entry of an open object, and stays in the list.
+            end(unsafe { Self::object(entry) });
         }
+    }
+
+    /// Adds to a listing what is known of the object that has this entry. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `entry` is the entry of an open object, and doesn't leave the list before the return.
+    unsafe fn describe(entry: NonNull<ChildEntry>, about: &mut kfi_helper_object) {
+        // SAFETY: `entry` is the entry of an open object, and stays in the list.
+        closing::describe(unsafe { Self::object(entry) }, about);
     }
 
     /// Removes the entry from the list until the result is dropped or [leaves](Withdrawn::leave). Until then, a task

@@ -18,6 +18,7 @@ use kernel::sync::atomic::{
     Full,
     Release, //
 };
+use kfi_bindings as c;
 
 /// The exclusive right of a task to close an object. Dropping it leaves the object open.
 ///
@@ -117,6 +118,19 @@ impl<T: Object> Drop for Claim<T> {
     fn drop(&mut self) {
         // SAFETY: The object is open while it is claimed, and begins with its fid.
         unsafe { table(self.0.as_ptr().cast()) }.store(Obj::<T>::TABLE.as_ptr(), Release);
+    }
+}
+
+/// Adds to a listing what is known of an object. Any context.
+pub(super) fn describe<T: Object>(object: &Obj<T>, about: &mut c::kfi_helper_object) {
+    about.class = T::CLASS.number();
+    about.key = widen(c::KFI_KEY_NOTAVAIL);
+    T::describe(object, about);
+    // SAFETY: `object` begins with its fid.
+    let table = unsafe { table(object.as_ptr().cast()) }.load(Relaxed);
+    // SAFETY: The table is that of an object of this core.
+    if unsafe { ClassTable::is_of_closing(table) } {
+        about.state = c::kfi_helper_state_KFI_STATE_CLOSING;
     }
 }
 

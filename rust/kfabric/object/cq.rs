@@ -65,6 +65,10 @@ impl Object for CqBody {
     type Place = Place<Self>;
     const CLASS: &'static Class = &CQ;
     const OPS: kfi_ops = slots::<Self>();
+
+    fn describe(object: &CqObject, about: &mut c::kfi_helper_object) {
+        about.length = widen(object.queue.size());
+    }
 }
 
 impl Child for CqBody {

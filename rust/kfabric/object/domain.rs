@@ -38,7 +38,7 @@ pub(crate) type DomainObject = Obj<DomainBody>;
 
 /// The core's part of a domain.
 pub(crate) struct DomainBody {
-    _instance: Instance,
+    pub(super) instance: Instance,
     /// Preallocated parts for regions (`kfi_reserve_ops_v1`). Dropped before `imp`, which they belong to.
     pub(super) reserve: SetOnce<Arc<DomainReserve>>,
     pub(super) imp: KBox<dyn DomainOps>,
@@ -47,7 +47,7 @@ pub(crate) struct DomainBody {
     child_list: Arc<ChildList>,
     pub(crate) descs: Pin<KVBox<Descs>>,
     /// The name, if the domain was opened by name.
-    name: Option<CString>,
+    pub(super) name: Option<CString>,
     pub(super) mr_limits: MrLimits,
     mr_mode: i32,
     /// The requested capabilities.

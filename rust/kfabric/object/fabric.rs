@@ -18,10 +18,10 @@ pub(crate) type FabricObject = Obj<FabricBody>;
 
 /// The core's part of a fabric.
 pub(crate) struct FabricBody {
-    _instance: Instance,
+    pub(super) instance: Instance,
     imp: KBox<dyn FabricOps>,
-    provider: &'static CStr,
-    name: CString,
+    pub(super) provider: &'static CStr,
+    pub(super) name: CString,
     /// The open domains and event queues.
     children: Children,
     child_list: Arc<ChildList>,

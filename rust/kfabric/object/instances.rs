@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The open fabrics and domains, in the order in which they were opened. Offers name them.
+//! The open fabrics and domains, in the order in which they were opened. Offers and listings name them.
 //!
-//! Lock order: the lock is a leaf.
+//! Lock order: the lock is taken before those of lists of children. Tasks that free memory take it: an allocation
+//! under the lock must not wait for I/O.
 
 use super::prelude::*;
+use crate::support::child_list::seconds;
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.
-    unsafe(uninit) static INSTANCES: Mutex<KVVec<Entry>> = KVVec::new();
+    unsafe(uninit) static INSTANCES: Mutex<KVVec<InstanceEntry>> = KVVec::new();
 }
 
 /// An object in the list.
@@ -16,13 +18,20 @@ kernel::sync::global_lock! {
 /// # Invariants
 ///
 /// If it is `shown`, `fid` is an open object of the core's.
-struct Entry {
+pub(super) struct InstanceEntry {
     fid: *mut kfid,
     shown: bool,
+    /// When it was opened, in seconds since the machine was started.
+    since: u32,
+    /// The module that opened it; empty if it was none.
+    owner: ModuleName,
 }
 
+/// The name of a module, which ends with a NUL.
+type ModuleName = [c_char; 56];
+
 // SAFETY: The object may be used by any thread.
-unsafe impl Send for Entry {}
+unsafe impl Send for InstanceEntry {}
 
 /// Initializes the list.
 ///
@@ -42,39 +51,93 @@ pub(crate) fn exit() {
 
 /// The entry of an object. The object's body has it as its first field, so that the entry goes before the
 /// rest of the object.
-pub(crate) struct Instance(*mut kfid);
+pub(crate) struct Instance {
+    fid: *mut kfid,
+    number: u64,
+}
 
 // SAFETY: The pointer is only compared.
 unsafe impl Send for Instance {}
 // SAFETY: The pointer is only compared.
 unsafe impl Sync for Instance {}
 
+/// The number of the last object.
+static LAST: Atomic<u64> = Atomic::new(0);
+
 impl Instance {
     /// Adds an entry for an object that is going to be at `fid`. [`show`] lets others find it. May sleep.
     pub(crate) fn new(fid: *mut kfid) -> Result<Self, AllocError> {
         // INVARIANT: It isn't shown.
-        let entry = Entry { fid, shown: false };
+        let entry = InstanceEntry {
+            fid,
+            shown: false,
+            since: seconds(),
+            owner: [0; _],
+        };
         INSTANCES.lock().push(entry, GFP_KERNEL)?;
-        Ok(Self(fid))
+        let number = LAST.fetch_add(1, Relaxed).wrapping_add(1);
+        Ok(Self { fid, number })
+    }
+
+    /// Returns the number of the object, which is not used again.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        INSTANCES.lock().retain(|entry| !ptr::eq(entry.fid, self.0));
+        INSTANCES
+            .lock()
+            .retain(|entry| !ptr::eq(entry.fid, self.fid));
     }
 }
 
-/// Lets others find an object. Does nothing for one that has no entry. May sleep.
+/// Lets others find an object, whose owner is the module that has called the core. Does nothing for one that has no
+/// entry. May sleep.
 ///
 /// # Safety
 ///
 /// `fid` is an open object.
 pub(crate) unsafe fn show(fid: *mut kfid) {
+    let mut owner: ModuleName = [0; _];
+    // SAFETY: `owner` is valid for writes of its length.
+    unsafe { c::kfi_helper_calling_module(owner.as_mut_ptr(), owner.len()) };
     for entry in INSTANCES.lock().iter_mut() {
-        // INVARIANT: The object is open, as the caller promises, and its entry goes first.
-        entry.shown |= ptr::eq(entry.fid, fid);
+        if ptr::eq(entry.fid, fid) && !entry.shown {
+            // INVARIANT: The object is open, as the caller promises, and its entry goes first.
+            entry.shown = true;
+            entry.owner = owner;
+        }
     }
+}
+
+impl InstanceEntry {
+    /// Returns the object, if it is of this kind.
+    pub(super) fn object<T: Object>(&self) -> Option<&Obj<T>> {
+        // SAFETY: `fid` is an open object by the invariant: `each` passes on what is shown. It stays while the lock of
+        // the list is held, of which `self` is a part.
+        unsafe { Obj::from_fid(self.fid) }.ok()
+    }
+
+    /// Returns the module that opened it, if it was one.
+    pub(super) fn owner(&self) -> Option<&CStr> {
+        // SAFETY: The name ends with a NUL.
+        let owner = unsafe { CStr::from_char_ptr(self.owner.as_ptr()) };
+        (!owner.is_empty()).then_some(owner)
+    }
+
+    /// Returns how many seconds it has been open.
+    pub(super) fn age(&self) -> u32 {
+        seconds().saturating_sub(self.since)
+    }
+}
+
+/// Calls `each` with each open object, until it fails. `each` runs under the lock. May sleep.
+pub(super) fn each<E>(mut each: impl FnMut(&InstanceEntry) -> Result<(), E>) -> Result<(), E> {
+    let all = INSTANCES.lock();
+    let mut shown = all.iter().filter(|entry| entry.shown);
+    shown.try_for_each(|entry| each(entry))
 }
 
 /// Calls `f` with the open object of this kind at an address, and returns the result of `f`; `None` if there
@@ -85,7 +148,7 @@ pub(crate) fn with<T: Object, R>(at: *const T::C, f: impl FnOnce(&Obj<T>) -> R) 
     let entry = all
         .iter()
         .find(|entry| entry.shown && ptr::addr_eq(entry.fid, at))?;
-    // SAFETY: `fid` is an open object by the invariant of `Entry`. It stays while the lock is held.
+    // SAFETY: `fid` is an open object by the invariant of `InstanceEntry`. It stays while the lock is held.
     let object = unsafe { Obj::<T>::from_fid(entry.fid) }.ok()?;
     Some(f(object))
 }
@@ -96,7 +159,7 @@ pub(crate) fn first<T: Object>(is: impl Fn(&Obj<T>) -> bool) -> *mut T::C {
     let all = INSTANCES.lock();
     let mut shown = all.iter().filter(|entry| entry.shown);
     let found = shown.find_map(|entry| {
-        // SAFETY: `fid` is an open object by the invariant of `Entry`. It stays while the lock is held.
+        // SAFETY: `fid` is an open object by the invariant of `InstanceEntry`. It stays while the lock is held.
         unsafe { Obj::<T>::from_fid(entry.fid) }
             .ok()
             .filter(|object| is(object))

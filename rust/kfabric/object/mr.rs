@@ -147,6 +147,19 @@ impl Public {
 }
 
 impl MrObject {
+    /// Returns what C sees of the region. Any context.
+    fn public(&self) -> Public {
+        let c = self.as_ptr();
+        // SAFETY: `c` is this object's. Others write these fields only in `publish`, word by word.
+        unsafe {
+            Public {
+                key: Atomic::from_ptr(&raw mut (*c).key).load(Relaxed),
+                desc: (&raw const (*c).mem_desc).read_volatile().addr(),
+                base: (&raw const (*c).iova).read_volatile(),
+            }
+        }
+    }
+
     /// Shows C what has changed since it got the region. Any context.
     fn publish(&self, public: Public) {
         let c = self.as_ptr();

@@ -48,6 +48,10 @@ pub(crate) trait Object: Sized + 'static {
     /// The table of the fid. [`slots`](super::closing::slots) returns one with `close` only.
     const OPS: kfi_ops;
 
+    /// Adds to a listing what only objects of this class have. Any context; the lock of the parent's list of children
+    /// may be held.
+    fn describe(_object: &Obj<Self>, _about: &mut kfi_bindings::kfi_helper_object) {}
+
     /// Returns whether `fid` is an object of this class. Any context.
     ///
     /// # Safety
@@ -205,6 +209,11 @@ impl Class {
             other,
             open,
         }
+    }
+
+    /// Returns the number `KFI_CLASS_*`.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
     }
 
     /// Returns the reason to refuse the close of a parent.

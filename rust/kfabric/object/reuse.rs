@@ -104,6 +104,12 @@ impl Object for ReusableBody {
     type Place = Place<Self>;
     const CLASS: &'static Class = &REUSABLE;
     const OPS: kfi_ops = slots::<Self>();
+
+    fn describe(object: &ReusableObject, about: &mut c::kfi_helper_object) {
+        if object.inner.with(|inner| inner.state) != FillState::Filled {
+            about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
+        }
+    }
 }
 
 impl Child for ReusableBody {

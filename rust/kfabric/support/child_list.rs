@@ -6,8 +6,8 @@
 //! The list has a part for each CPU, up to a maximum. Tasks that open and close children on
 //! different CPUs take different locks.
 //!
-//! Lock order: `ending`, then the locks that ending a child takes. The locks of the parts are
-//! leaves.
+//! Lock order: `ending`, then the locks that ending a child takes. The lock of a part is taken before those that
+//! describing a child takes.
 
 use crate::{
     prelude::*,
@@ -24,6 +24,7 @@ use kernel::{
     cpu::CpuId,
     sync::atomic::Full, //
 };
+use kfi_bindings::kfi_helper_object;
 
 /// Ends a child. Sleeps until that is done.
 ///
@@ -32,6 +33,13 @@ use kernel::{
 /// The entry is in a list of children, and doesn't leave it before this has returned.
 pub(crate) type End = unsafe fn(NonNull<ChildEntry>);
 
+/// Adds to a listing what is known of a child. Any context; the lock of the list is held.
+///
+/// # Safety
+///
+/// The entry is in a list of children, and doesn't leave it before this has returned.
+pub(crate) type Describe = unsafe fn(NonNull<ChildEntry>, &mut kfi_helper_object);
+
 /// The common properties of all children of one kind.
 #[repr(align(16))]
 pub(crate) struct ChildKind {
@@ -39,6 +47,7 @@ pub(crate) struct ChildKind {
     pub(crate) open: &'static CStr,
     /// Ends a child; `None` if there is nothing to end.
     pub(crate) end: Option<End>,
+    pub(crate) describe: Describe,
 }
 
 /// The open children of an object.
@@ -76,6 +85,8 @@ struct Part {
 /// - Both lists consist of the nodes of entries that have joined this part and not left it.
 /// - `now` is null, or the entry that is being ended, which is in a list.
 struct Lists {
+    /// How many entries have joined for the first time.
+    joined: Cell<u32>,
     open: Head,
     ended: Head,
     now: Cell<*const ChildEntry>,
@@ -96,11 +107,15 @@ pub(crate) struct ChildEntry {
     // One word for both: there is an entry in each region.
     kind: *const ChildKind,
     node: Node,
+    /// The number among the entries of the part, or 0 before it has joined. It may wrap.
+    number: Cell<u32>,
+    /// When it joined, in seconds since the machine was started.
+    since: Cell<u32>,
 }
 
-// SAFETY: A `ChildKind` doesn't change, and nodes are used under the lock of their list.
+// SAFETY: A `ChildKind` doesn't change, and the other fields are used under the lock of their list.
 unsafe impl Send for ChildEntry {}
-// SAFETY: A `ChildKind` doesn't change, and nodes are used under the lock of their list.
+// SAFETY: A `ChildKind` doesn't change, and the other fields are used under the lock of their list.
 unsafe impl Sync for ChildEntry {}
 
 /// The bits of a pointer to a [`ChildKind`] that are 0.
@@ -153,6 +168,12 @@ impl ChildList {
     pub(crate) unsafe fn join(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
+            if entry.number.get() == 0 {
+                let number = lists.joined.get().wrapping_add(1).max(1);
+                lists.joined.set(number);
+                entry.number.set(number);
+                entry.since.set(seconds());
+            }
             // SAFETY: The entry is in no list: it joins once. The lock is held. The entry stays where it
             // is until it leaves, and the head is part of the roster, which is pinned.
             unsafe { entry.node.link(&lists.open) }
@@ -211,6 +232,27 @@ impl ChildList {
         })
     }
 
+    /// Calls `each` with what is known of each child that is in the list. `each` runs with a lock held and interrupts
+    /// off. Any context.
+    pub(crate) fn describe(&self, mut each: impl FnMut(kfi_helper_object)) {
+        for (index, part) in self.parts.iter().enumerate() {
+            part.lists.with(|lists| {
+                for head in [&lists.open, &lists.ended] {
+                    // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry that has
+                    // joined, and no entry leaves before the lock is free.
+                    unsafe {
+                        let mut next = head.first();
+                        while let Some(node) = next {
+                            let entry = ChildEntry::of(node);
+                            each(entry.as_ref().about(index, entry));
+                            next = node.as_ref().next();
+                        }
+                    }
+                }
+            });
+        }
+    }
+
     /// Ends all children. Peers can't reach a region afterwards. A child stays open until its owner
     /// closes it, but does nothing any more. Providers call this when their device goes away, once
     /// no child can be opened any more. Sleeps until that is done. The callbacks that end a child
@@ -229,6 +271,7 @@ impl Part {
             // INVARIANT: No entry.
             lists <- new_irq_lock!(
                 Lists {
+                    joined: Cell::new(0),
                     open: Head::new(),
                     ended: Head::new(),
                     now: Cell::new(ptr::null()),
@@ -287,6 +330,13 @@ impl Part {
     }
 }
 
+/// Returns the seconds since the machine was started. Any context.
+pub(crate) fn seconds() -> u32 {
+    // SAFETY: The function has no requirements.
+    let seconds = unsafe { kernel::bindings::ktime_get_seconds() };
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
 impl ChildEntry {
     /// Makes an entry for a part. It is in no list.
     pub(crate) fn new(kind: &'static ChildKind, PartOf(part): PartOf) -> Self {
@@ -294,6 +344,8 @@ impl ChildEntry {
         Self {
             kind: ptr::from_ref(kind).map_addr(|address| address | part),
             node: Node::new(),
+            number: Cell::new(0),
+            since: Cell::new(0),
         }
     }
 
@@ -308,6 +360,24 @@ impl ChildEntry {
     pub(crate) fn part(&self) -> PartOf {
         // INVARIANT: `new` has put the index of a part there.
         PartOf(self.kind.addr() & PART_BITS)
+    }
+
+    /// Returns what is known of the child, whose part has this index.
+    ///
+    /// # Safety
+    ///
+    /// - `this` points to this entry, and to the child that it is a field of.
+    /// - The caller holds the lock of the part, and the entry is in it.
+    unsafe fn about(&self, part: usize, this: NonNull<Self>) -> kfi_helper_object {
+        let number = u64::from(self.number.get());
+        let mut about = kfi_helper_object {
+            id: number * num::widen(PARTS) + num::widen(part),
+            age: seconds().saturating_sub(self.since.get()),
+            ..pin_init::zeroed()
+        };
+        // SAFETY: `this` is an entry in the list, whose lock is held.
+        unsafe { (self.kind().describe)(this, &mut about) };
+        about
     }
 
     /// Returns the entry that has this node.
@@ -347,11 +417,13 @@ mod tests {
     static PLAIN: ChildKind = ChildKind {
         open: c"a plain thing is open",
         end: None,
+        describe,
     };
 
     static ENDED: ChildKind = ChildKind {
         open: c"a thing with an end is open",
         end: Some(end),
+        describe,
     };
 
     /// Something that is listed.
@@ -375,6 +447,12 @@ mod tests {
             fsleep(Delta::from_millis(20));
         }
         thing.done.store(true, Release);
+    }
+
+    unsafe fn describe(entry: NonNull<ChildEntry>, about: &mut kfi_helper_object) {
+        // SAFETY: All entries of these tests are those of things, and valid until they have left.
+        let thing = unsafe { &*kernel::container_of!(entry.as_ptr(), Thing, entry) };
+        about.length = 1 + num::widen(thing.ended());
     }
 
     impl Thing {
@@ -442,6 +520,44 @@ mod tests {
         is(Some(PLAIN.open));
         plain.leave();
         is(None);
+        Ok(())
+    }
+
+    #[test]
+    fn each_is_described_once() -> Result {
+        let roster = roster()?;
+        let things = [
+            Thing::join(&roster, &PLAIN, false)?,
+            Thing::join(&roster, &ENDED, false)?,
+            Thing::join(&roster, &ENDED, false)?,
+        ];
+        // Ended children are described, too; those that have left are not.
+        roster.end();
+        let [plain, ended, left] = &things;
+        left.leave();
+        // A child that joins again keeps its number.
+        assert!(plain.try_withdraw());
+        let listed = || {
+            let mut all = KVec::new();
+            let mut room = KVec::<(u64, u64)>::with_capacity(4, GFP_KERNEL)?;
+            roster.describe(|about| {
+                let _ = room.push_within_capacity((about.id, about.length));
+            });
+            all.extend_from_slice(&room, GFP_KERNEL)?;
+            all.sort_unstable();
+            Ok::<_, Error>(all)
+        };
+        let without = listed()?;
+        plain.rejoin();
+        let both = listed()?;
+        assert_eq!((without.len(), both.len()), (1, 2));
+        assert!(without.iter().all(|(id, length)| *id != 0 && *length == 2));
+        assert!(both.contains(without.first().ok_or(EINVAL)?));
+        assert!(both.iter().any(|(_, length)| *length == 1));
+        let again = listed()?;
+        assert_eq!(*both, *again);
+        plain.leave();
+        ended.leave();
         Ok(())
     }
 

@@ -108,7 +108,7 @@ unsafe fn make(
         mr: MR.as_ptr(),
     };
     let body = DomainBody {
-        _instance: instance,
+        instance,
         reserve: SetOnce::new(),
         imp,
         children: Children::new(),

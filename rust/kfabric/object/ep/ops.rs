@@ -26,6 +26,12 @@ impl Object for EndpointBody {
         control: Some(control),
         ..slots::<Self>()
     };
+
+    fn describe(object: &EndpointObject, about: &mut c::kfi_helper_object) {
+        if !object.endpoint.is_enabled() {
+            about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
+        }
+    }
 }
 
 /// Options and contexts.

@@ -59,7 +59,7 @@ fn new(
         api_version,
     };
     let body = FabricBody {
-        _instance: Instance::new(object.as_mut_ptr().cast())?,
+        instance: Instance::new(object.as_mut_ptr().cast())?,
         imp,
         provider,
         name: CString::try_from(name)?,

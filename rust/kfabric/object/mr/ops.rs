@@ -24,6 +24,17 @@ impl Object for MrBody {
         control: Some(control),
         ops_open: OpsSlot::NOSYS,
     };
+
+    fn describe(object: &MrObject, about: &mut c::kfi_helper_object) {
+        let public = object.public();
+        about.length = object.local.len;
+        about.access = object.local.access.bits();
+        about.key = public.key;
+        // A region with a raw key only has a descriptor, and one that no transfer finds has a key.
+        if public.desc == 0 && public.key == widen(c::KFI_KEY_NOTAVAIL) {
+            about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
+        }
+    }
 }
 
 impl Child for MrBody {

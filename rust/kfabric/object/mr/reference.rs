@@ -16,11 +16,11 @@ use kernel::sync::Refcount;
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
 
-// A page has 17 objects of 240 bytes each, with the provider's part. That holds if a lock is a
+// A page has 16 objects of 248 bytes each, with the provider's part. That holds if a lock is a
 // word, which it isn't with lock debugging or PREEMPT_RT.
 const _: () = {
     let lock = size_of::<IrqLock<u64>>() - size_of::<u64>();
-    assert!(OBJECT_SIZE - size_of::<kfid_mr>() <= 144 + lock);
+    assert!(OBJECT_SIZE - size_of::<kfid_mr>() <= 152 + lock);
 };
 
 /// The memory of a region's object, with nothing in it.
