@@ -231,6 +231,12 @@ struct kfi_helper_object {
 int kfi_helper_netlink_register(void);
 void kfi_helper_netlink_unregister(void);
 void kfi_helper_calling_module(char *name, size_t size);
+
+/* slow_wait.c */
+struct kfi_helper_slow_wait;
+struct kfi_helper_slow_wait *kfi_helper_slow_wait_begin(const char *what);
+void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait);
+
 /* in listing.rs */
 void *kfi_core_listing(u32 class);
 bool kfi_core_listing_get(void *listing, struct kfi_helper_object *object);

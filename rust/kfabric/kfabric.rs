@@ -111,6 +111,7 @@ pub use crate::{
         prelude,
         random,
         refusal::Refusal,
+        slow_wait::SlowWait,
         strings::API_VERSION,
         task::NoIo,
         vec::{

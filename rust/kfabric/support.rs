@@ -16,6 +16,7 @@ pub mod num;
 pub mod prelude;
 pub mod random;
 pub(crate) mod refusal;
+pub(crate) mod slow_wait;
 pub(crate) mod sockaddr;
 pub(crate) mod strings;
 pub(crate) mod table;

@@ -11,6 +11,7 @@ use crate::{
             wait_until_returned,
             Owner, //
         },
+        slow_wait::SlowWait,
         table::declared_in_c,
         workqueue, //
     }, //
@@ -44,6 +45,7 @@ impl Drop for Watch {
 /// To be called when the module gives nothing out any more, and before its code is freed.
 pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
+    let _wait = SlowWait::begin(c"unloading a module");
     registry::module_gone(owner);
     consumer::module_gone(owner);
     // Regions that the module has left to be closed call the module, which may leave others then.

@@ -18,7 +18,8 @@ use crate::{
 use kernel::str::BStr;
 use kfabric::{
     gate::PerCpu,
-    ChildList, //
+    ChildList,
+    SlowWait, //
 };
 use rdma::Others;
 
@@ -312,6 +313,7 @@ const WAITS_PER_MESSAGE: u32 = 200;
 /// - If a consumer keeps objects on one domain, that must neither delay the callbacks of other
 ///   domains, nor keep their regions open.
 pub(crate) fn remove(domains: &[Arc<Link>], calling_back: impl FnOnce(&dyn Fn())) {
+    let _wait = SlowWait::begin(c"removing an RDMA device");
     domains.iter().for_each(|domain| domain.shut());
     calling_back(&|| domains.iter().for_each(|domain| domain.call_back()));
     domains.iter().for_each(|domain| domain.end_objects());

@@ -8,6 +8,7 @@ use crate::{
     prelude::*,
     support::{
         module::Owner,
+        slow_wait::SlowWait,
         table::declared_in_c, //
     }, //
 };
@@ -229,6 +230,7 @@ fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Refusal> {
             return Err(Refusal::new(Errno::ENODATA, c"provider isn't registered"));
         }
     }
+    let _wait = SlowWait::begin(c"deregistering a provider");
     // SAFETY: It was registered, and nobody finds it any more.
     unsafe { kfi_bindings::kfi_helper_provider_drain(provider.as_ptr()) };
     // SAFETY: The provider is still the caller's, who waits for this.

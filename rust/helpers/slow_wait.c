@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Says which objects are open when somebody waits for long until a module or a device can go. */
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include <kfabric.h>
+
+#include "kfabric_helpers.h"
+
+static unsigned int slow_wait = 10;
+module_param(slow_wait, uint, 0644);
+MODULE_PARM_DESC(slow_wait,
+		 "seconds that an unload or the removal of a device waits before the open objects are logged");
+
+/* How many objects are logged. */
+#define MOST	64
+
+struct kfi_helper_slow_wait {
+	struct delayed_work work;
+	const char *what;
+};
+
+static const char *class_name(u32 class)
+{
+	switch (class) {
+	case KFI_CLASS_FABRIC:
+		return "fabric";
+	case KFI_CLASS_DOMAIN:
+		return "domain";
+	case KFI_CLASS_EP:
+		return "endpoint";
+	case KFI_CLASS_SRX_CTX:
+		return "shared receive context";
+	case KFI_CLASS_PEP:
+		return "passive endpoint";
+	case KFI_CLASS_MR:
+		return "region";
+	case KFI_CLASS_EQ:
+		return "event queue";
+	case KFI_CLASS_CQ:
+		return "completion queue";
+	case KFI_CLASS_CNTR:
+		return "counter";
+	default:
+		return "object";
+	}
+}
+
+static void log_objects(struct work_struct *work)
+{
+	struct kfi_helper_slow_wait *wait =
+		container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work);
+	void *listing = kfi_core_listing(KFI_CLASS_UNSPEC);
+	struct kfi_helper_object object;
+	unsigned int count = 0;
+
+	if (IS_ERR(listing))
+		return;
+	pr_warn("kfabric: %s takes long; open objects:\n", wait->what);
+	for (; kfi_core_listing_get(listing, &object); kfi_core_listing_next(listing)) {
+		if (count++ >= MOST)
+			continue;
+		pr_warn("kfabric: %s %llu in %s/%s, owner %s, open for %u s%s\n", class_name(object.class),
+			object.id, object.fabric, object.domain ?: "", object.owner ?: "unknown", object.age,
+			object.state == KFI_STATE_CLOSING ? ", is being closed" : "");
+	}
+	if (count > MOST)
+		pr_warn("kfabric: and %u others\n", count - MOST);
+	kfi_core_listing_free(listing);
+}
+
+/* Begins a wait for @what, which stays valid until the end. May sleep. Returns NULL without memory: nothing is logged. */
+struct kfi_helper_slow_wait *kfi_helper_slow_wait_begin(const char *what)
+{
+	struct kfi_helper_slow_wait *wait = kmalloc(sizeof(*wait), GFP_NOIO);
+
+	if (!wait)
+		return NULL;
+	wait->what = what;
+	INIT_DELAYED_WORK(&wait->work, log_objects);
+	schedule_delayed_work(&wait->work, READ_ONCE(slow_wait) * HZ);
+	return wait;
+}
+
+/* Ends a wait. Sleeps while objects are logged. */
+void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait)
+{
+	if (!wait)
+		return;
+	cancel_delayed_work_sync(&wait->work);
+	kfree(wait);
+}
