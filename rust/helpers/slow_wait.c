@@ -12,7 +12,7 @@
 static unsigned int slow_wait = 10;
 module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
-		 "seconds that an unload or the removal of a device waits before the open objects are logged");
+		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them for each");
 
 /* How many objects are logged. */
 #define MOST	64
@@ -20,6 +20,7 @@ MODULE_PARM_DESC(slow_wait,
 struct kfi_helper_slow_wait {
 	struct delayed_work work;
 	const char *what;
+	bool always;
 };
 
 static const char *class_name(u32 class)
@@ -75,12 +76,14 @@ static void log_objects(struct work_struct *work)
 struct kfi_helper_slow_wait *kfi_helper_slow_wait_begin(const char *what)
 {
 	struct kfi_helper_slow_wait *wait = kmalloc(sizeof(*wait), GFP_NOIO);
+	unsigned int seconds = READ_ONCE(slow_wait);
 
 	if (!wait)
 		return NULL;
 	wait->what = what;
+	wait->always = !seconds;
 	INIT_DELAYED_WORK(&wait->work, log_objects);
-	schedule_delayed_work(&wait->work, READ_ONCE(slow_wait) * HZ);
+	schedule_delayed_work(&wait->work, seconds * HZ);
 	return wait;
 }
 
@@ -89,6 +92,9 @@ void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait)
 {
 	if (!wait)
 		return;
-	cancel_delayed_work_sync(&wait->work);
+	if (wait->always)
+		flush_delayed_work(&wait->work);
+	else
+		cancel_delayed_work_sync(&wait->work);
 	kfree(wait);
 }
