@@ -18,6 +18,10 @@
 short-opts := $(firstword -$(MAKEFLAGS))
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
+comma := ,
+
+# The series of Linux that this is built and tested for, oldest first.
+SERIES := 7.2 7.3
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -52,30 +56,72 @@ else
 # For the tree in KDIR.
 
 KDIR := $(abspath $(KDIR))
+refuse = $(error KDIR=$(KDIR) $(1))
 ifeq ($(wildcard $(KDIR)/include/config/auto.conf),)
-$(error KDIR=$(KDIR) is no prepared kernel tree; run `make modules_prepare` there)
+$(call refuse,is no prepared kernel tree; run `make modules_prepare` there)
 endif
 include $(KDIR)/include/config/auto.conf
-ifneq ($(CONFIG_RUST),y)
-$(error KDIR=$(KDIR) has no CONFIG_RUST=y (see Documentation/rust/quick-start.rst there))
-endif
 RELEASE := $(shell cat $(KDIR)/include/config/kernel.release)
+series := $(shell echo '$(RELEASE)' | grep -oE '^[0-9]+\.[0-9]+')
+
+# UNSUPPORTED=y tries it all the same.
+ifneq ($(UNSUPPORTED),y)
+ifeq ($(filter $(series),$(SERIES)),)
+$(call refuse,is Linux $(RELEASE). kfabric is tested with $(SERIES) only; UNSUPPORTED=y tries it)
+endif
+ifeq ($(CONFIG_X86_64),)
+$(call refuse,is not for x86_64$(comma) the only architecture that kfabric is tested on; UNSUPPORTED=y tries it)
+endif
+endif
+ifneq ($(CONFIG_RUST),y)
+$(call refuse,has no CONFIG_RUST=y (see Documentation/rust/quick-start.rst there))
+endif
+ifneq ($(and $(CONFIG_INFINIBAND),$(CONFIG_INFINIBAND_ADDR_TRANS)),y)
+$(call refuse,lacks CONFIG_INFINIBAND=m or CONFIG_INFINIBAND_ADDR_TRANS=y$(comma) which kfi_verbs.ko needs)
+endif
 # A tree that was built with O= keeps its source elsewhere.
 KSRC := $(firstword $(wildcard $(KDIR)/source) $(KDIR))
 
 BUILD ?= build/$(RELEASE)
 build-dir := $(abspath $(BUILD))
 
-# The compiler must be the one that the tree was configured with.  (Overridden by
-# CC= or LLVM= on the command line.)
+# The compilers must be those that the tree was configured with.  (CC= or LLVM= on the command line
+# names another one for C.)
+installed = $(shell command -v $(1))
 ifeq ($(CONFIG_CC_IS_CLANG),y)
+configured-cc := clang
 kernel-cc := LLVM=1
 else
 configured-cc := $(firstword $(subst ", ,$(CONFIG_CC_VERSION_TEXT)))
-kernel-cc := $(if $(shell command -v $(configured-cc)),CC=$(configured-cc))
+kernel-cc := CC=$(configured-cc)
 endif
 ifneq ($(origin LLVM)$(origin CC),undefineddefault)
+configured-cc :=
 kernel-cc :=
+endif
+RUSTC ?= rustc
+configured-rustc := $(subst ",,$(CONFIG_RUSTC_VERSION_TEXT))
+rustc-is = $(shell $(RUSTC) --version 2>/dev/null)
+
+# What compiles nothing needs no compiler.
+compiles := $(filter $(kernel-targets),$(filter-out fmt fmt-check checkpatch,$(or $(MAKECMDGOALS),modules)))
+ifneq ($(if $(findstring n,$(short-opts)),,$(compiles)),)
+ifeq ($(wildcard $(KDIR)/rust/libkernel.rmeta),)
+$(call refuse,has no Rust metadata (rust/libkernel.rmeta)$(comma) as packages of kernel headers; prepare the \
+kernel's source instead (Documentation/install.md))
+endif
+ifneq ($(configured-cc),)
+ifeq ($(call installed,$(configured-cc)),)
+$(call refuse,was configured with $(configured-cc)$(comma) which is not installed; install it$(comma) or name another one with CC=)
+endif
+endif
+ifneq ($(rustc-is),$(configured-rustc))
+$(call refuse,was configured with $(configured-rustc)$(comma) but $(RUSTC) is $(or $(rustc-is),not \
+installed); install that one$(comma) or name it with RUSTC=)
+endif
+ifeq ($(call installed,$(or $(BINDGEN),bindgen)),)
+$(call refuse,needs bindgen$(comma) which is not installed; install it$(comma) or name it with BINDGEN=)
+endif
 endif
 
 # $(call kbuild,BUILD DIRECTORY) TARGET: with make's jobserver (+), but not under make -n.

@@ -14,7 +14,7 @@ CACHE=$(cd "$CACHE" && pwd -P)
 export KFABRIC_CACHE=$CACHE
 
 # The series that the project is built and tested for, oldest first.
-SERIES="7.2 7.3"
+SERIES=$(sed -n 's/^SERIES := //p' "$TOP/Makefile")
 
 # Elapsed time counts from the first script of a run, through its children.
 export KFABRIC_T0=${KFABRIC_T0:-$(date +%s)}
@@ -163,6 +163,16 @@ root_dir()
 debug_tree()
 {
 	echo "$CACHE/debug-$(hash_of "$TOP/tools/debug.config")"
+}
+
+# known_kernel NAME: refuses a kernel that this project does not know.
+known_kernel()
+{
+	case " $SERIES newest debug " in
+	*" $1 "*) ;;
+	*) die "KERNEL='$1' is no kernel of this project: give one of $SERIES newest debug," \
+		"as in make KERNEL=${SERIES##* } modules" ;;
+	esac
 }
 
 # The newest series whose stock kernel is there; nothing if there is none.

@@ -6,12 +6,28 @@
 
 # A checkout whose tools only say that they were run, and a kernel tree that says so.
 fake=$tmp/fake
-mkdir -p "$fake/tools/env" "$fake/kernel/include/config"
+mkdir -p "$fake/tools/env" "$fake/kernel/include/config" "$fake/kernel/rust" "$fake/bin"
 cp "$TOP/Makefile" "$fake/"
 printf '#!/bin/sh\necho "$@" >>%s/ran\n' "$fake" >"$fake/tools/env/make"
-chmod +x "$fake/tools/env/make"
-echo 'CONFIG_RUST=y' >"$fake/kernel/include/config/auto.conf"
-echo '7.3.0-fake' >"$fake/kernel/include/config/kernel.release"
+for i in made-up-gcc rustc bindgen; do
+	printf '#!/bin/sh\necho made up\n' >"$fake/bin/$i"
+done
+chmod +x "$fake/tools/env/make" "$fake"/bin/*
+cat >"$tmp/auto.conf" <<'END'
+CONFIG_X86_64=y
+CONFIG_RUST=y
+CONFIG_INFINIBAND=m
+CONFIG_INFINIBAND_ADDR_TRANS=y
+CONFIG_CC_VERSION_TEXT="made-up-gcc (made up) 1.0"
+CONFIG_RUSTC_VERSION_TEXT="made up"
+END
+whole_tree()
+{
+	cp "$tmp/auto.conf" "$fake/kernel/include/config/"
+	echo '7.3.0-fake' >"$fake/kernel/include/config/kernel.release"
+	: >"$fake/kernel/rust/libkernel.rmeta"
+}
+whole_tree
 printf '%%:\n\t@echo "$@ $(KFI_TESTS)" >>%s/ran\n' "$fake" >"$fake/kernel/Makefile"
 
 # in_fake TITLE STATUS PATTERN RAN ARGUMENT...: make with these arguments ends with STATUS, says
@@ -23,7 +39,7 @@ in_fake()
 
 	rm -rf "$fake/build"
 	: >"$fake/ran"
-	env -u MAKEFLAGS -u MAKELEVEL -u KDIR timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
+	env -u MAKEFLAGS -u MAKELEVEL -u KDIR -u CC "PATH=$fake/bin:$PATH" timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
 	got=$(paste -sd, "$fake/ran")
 	if [ $rc = "$status" ] && [ "$got" = "$ran" ] && tr '\n' ' ' <"$tmp/out" | grep -q -- "$pattern"; then
 		result 0 "make: $title"
@@ -48,6 +64,73 @@ in_fake "tests are installed if wanted only" 0 '' 'modules n,modules_install n' 
 	"KDIR=$fake/kernel" modules_install
 in_fake "tests are installed if wanted" 0 '' 'modules y,modules_install y' \
 	"KDIR=$fake/kernel" modules_install KFI_TESTS=y
+
+# guard TITLE PATTERN CHANGE [ARGUMENT...]: after CHANGE of the tree, make modules runs nothing and says
+# PATTERN, in one line.
+guard()
+{
+	local title=$1 pattern=$2 change=$3 lines
+	shift 3
+
+	(cd "$fake/kernel" && eval "$change")
+	in_fake "a tree $title" 2 "KDIR=$fake/kernel $pattern" '' "KDIR=$fake/kernel" "$@" modules
+	lines=$(grep -vc '^make: \(Entering\|Leaving\)' "$tmp/out" || :)
+	[ "$lines" = 1 ] && ok=0 || ok=1
+	result $ok "make: a tree $title: says so in one line"
+	whole_tree
+}
+conf=include/config/auto.conf
+guard "of an older kernel" 'is Linux 7.1.9. .*7.2 7.3 only' 'echo 7.1.9 >include/config/kernel.release'
+guard "of a newer kernel" 'is Linux 7.4-rc1. .*7.2 7.3 only' 'echo 7.4-rc1 >include/config/kernel.release'
+guard "for another architecture" 'is not for x86_64' "sed -i s/X86_64/RISCV/ $conf"
+guard "without Rust" 'has no CONFIG_RUST=y' "sed -i /CONFIG_RUST=/d $conf"
+guard "without RDMA" 'lacks CONFIG_INFINIBAND=m' "sed -i /INFINIBAND=/d $conf"
+guard "without the connection manager" 'lacks .* CONFIG_INFINIBAND_ADDR_TRANS=y' "sed -i /ADDR_TRANS/d $conf"
+guard "without Rust metadata" 'has no Rust metadata (rust/libkernel.rmeta).*install.md' 'rm rust/libkernel.rmeta'
+guard "of a compiler that is not installed" 'was configured with other-gcc, which is not installed' \
+	"sed -i s/made-up-gcc/other-gcc/ $conf"
+guard "of another rustc" 'was configured with rustc 1.0 .*, but rustc is made up; .*RUSTC=' \
+	"sed -i '/RUSTC/s/made up/rustc 1.0 (x)/' $conf"
+guard "where rustc is not installed" 'was configured with made up, but no-rustc is not installed' : RUSTC=no-rustc
+guard "where bindgen is not installed" 'needs bindgen, which is not installed' : BINDGEN=no-bindgen
+echo 7.4.0 >"$fake/kernel/include/config/kernel.release"
+in_fake "UNSUPPORTED=y tries a newer kernel" 0 '' 'modules ' "KDIR=$fake/kernel" UNSUPPORTED=y modules
+whole_tree
+sed -i s/made-up-gcc/other-gcc/ "$fake/kernel/$conf"
+in_fake "CC= names another compiler" 0 '' 'modules ' "KDIR=$fake/kernel" CC=made-up-gcc modules
+in_fake "to check formatting, no compiler is needed" 0 'rustfmt' '' "KDIR=$fake/kernel" -n fmt-check
+
+# unknown COMMAND...: it refuses a kernel that is not known, and names those that are.
+unknown()
+{
+	local rc=0
+
+	timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
+	[ $rc = 1 ] && grep -q "^error: KERNEL='9.9' .* 7.2 7.3 newest debug" "$tmp/out" &&
+		[ "$(wc -l <"$tmp/out")" = 1 ] && ok=0 || ok=1
+	result $ok "make: a kernel that is not known: ${1#"$TOP/"}"
+}
+unknown "$TOP/tools/env/setup" 7.3 9.9
+unknown "$TOP/tools/env/kdir" 9.9
+unknown "$here/shell" 9.9
+unknown "$here/soak" 9.9
+unknown "$here/run" --kernel 9.9
+
+# run_refuses PATTERN ARGUMENT...: tools/vm/run refuses these arguments.
+run_refuses()
+{
+	local pattern=$1 rc=0
+	shift
+
+	timeout 60 "$here/run" "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
+	[ $rc = 1 ] && grep -q -- "^error: $pattern" "$tmp/out" && [ "$(wc -l <"$tmp/out")" = 1 ] && ok=0 || ok=1
+	result $ok "run: refuses $*"
+}
+for i in kernel modules script file log timeout append memory link life plugin; do
+	run_refuses "--$i needs a value" --$i
+done
+run_refuses "--shell .* leave out --shell or --script" --shell --script /dev/null
+run_refuses "--memory needs a number, not 'much'" --memory much
 
 # refused TITLE PATTERN ARGUMENT...: tools/env/make refuses it on a host other than Debian 13, before it
 # makes anything of the environment.

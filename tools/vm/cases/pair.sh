@@ -7,6 +7,7 @@
 
 mkdir -p "$tmp/pair/tools/vm" "$tmp/pair/tools/env" "$tmp/pair/build/log"
 cp "$here/pair" "$tmp/pair/tools/vm/"
+cp "$TOP/Makefile" "$tmp/pair/"
 cp "$TOP/tools/env/lib.sh" "$tmp/pair/tools/env/"
 printf '#!/bin/sh\n' >"$tmp/pair/tools/env/kdir"
 # The script is the guest.  Its monitor answers as QEMU's does, and ends it, later than the
