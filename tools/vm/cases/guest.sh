@@ -22,6 +22,18 @@ else
 	result 1 "vm: a script that fails has failed"
 fi
 
+# A shell's guest that has no init panics. One that has ends when it is told to, as often as it takes.
+rc=0
+"$here/run" --shell --no-rxe --append rdinit=/nosuch --log "$TOP/build/log/vm-shell-panic.log" \
+	</dev/null >"$tmp/out" 2>&1 || rc=$?
+[ $rc = 1 ] && grep -q "^error: the guest's kernel panicked: .*vm-shell-panic.log" "$tmp/out" &&
+	grep -q 'Kernel panic' "$TOP/build/log/vm-shell-panic.log" && ok=0 || ok=1
+result $ok "vm: a shell whose guest panics has failed"
+rc=0
+(trap '' PIPE; while sleep 1 && echo exit; do :; done) 2>/dev/null | "$here/run" --shell --no-rxe \
+	--log "$TOP/build/log/vm-shell.log" >"$tmp/out" 2>&1 || rc=$?
+result $rc "vm: a shell that is left has not"
+
 # Two of them, with everything that their scripts can ask for.
 cat >"$tmp/both" <<'END'
 set -e

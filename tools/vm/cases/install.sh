@@ -19,3 +19,10 @@ for i in $scripts lib; do
 	[ -f "$tmp/installed/$i.sh" ] || { echo "no $i.sh" >>"$tmp/out"; ok=1; }
 done
 result $ok "install: no script is left out"
+
+# The message lists the tests that there are.
+rc=0
+"$tmp/installed/run_kselftest.sh" rights nosuch >"$tmp/out" 2>&1 || rc=$?
+[ $rc = 1 ] && grep -q "there is no test 'nosuch'; there are: oracle .* hardware" "$tmp/out" &&
+	grep -qx 'not ok 1 nosuch' "$tmp/out" && ok=0 || ok=1
+result $ok "install: the runner refuses an unknown test"
