@@ -12,12 +12,31 @@
 suites="oracle inject negotiate core slots eq cntr cq lifetime async held rights local errors segments badmem badruns
 	scattered order matrix contiguous raw refresh pieces reserve batch later stress hammer recovery queue stuck"
 scripts="badpages noio loop states ep ep_rs siw nvme nvme_stack nvme_admin nvme_namespaces nvme_recovery nvme_rogue nvme_pair pair cm conform consumer17 trace faults pool unload forget port removal nic hardware"
+# Only by name: for devices that can't be served.
+named="unserved"
 
 if [ "$1" = -l ]; then
 	printf '%s\n' $suites $scripts
 	exit 0
 fi
 [ $# -gt 0 ] || set -- $suites $scripts
+
+# refuse WHAT [WHY]: reports one failure and ends.
+refuse()
+{
+	echo "KTAP version 1"
+	echo "1..1"
+	[ -z "$2" ] || echo "# $2"
+	echo "not ok 1 $1"
+	exit 1
+}
+
+for name; do
+	case " $suites $scripts $named " in
+	*[[:space:]]"$name"[[:space:]]*) ;;
+	*) refuse "$name" "there is no test '$name'; there are: $(echo $suites $scripts $named)" ;;
+	esac
+done
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -57,12 +76,7 @@ prepare()
 	modprobe rdma_rxe && rdma link add rxe_lo type rxe netdev lo && link_made=1
 }
 
-if ! prepare; then
-	echo "KTAP version 1"
-	echo "1..1"
-	echo "not ok 1 prepare"
-	exit 1
-fi
+prepare || refuse prepare
 
 echo "KTAP version 1"
 echo "1..$#"
