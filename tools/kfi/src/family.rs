@@ -70,18 +70,18 @@ impl Offer {
                 3 => offer.domain = a.text()?,
                 4 => offer.ep_type = EpType(a.u32()?),
                 5 => offer.version = Version(a.u32()?),
-                6 => offer.caps = Caps(a.u64()?),
-                7 => offer.mode = Mode(a.u64()?),
+                6 => offer.caps = Caps(a.uint()?),
+                7 => offer.mode = Mode(a.uint()?),
                 8 => offer.mr_mode = MrMode(a.u32()?.into()),
-                9 => offer.mr_key_size = a.u64()?,
-                10 => offer.mr_iov_limit = a.u64()?,
-                11 => offer.mr_cnt = a.u64()?,
-                12 => offer.max_msg_size = a.u64()?,
-                13 => offer.inject_size = a.u64()?,
-                14 => offer.tx_size = a.u64()?,
-                15 => offer.rx_size = a.u64()?,
-                16 => offer.tx_iov_limit = a.u64()?,
-                17 => offer.rma_iov_limit = a.u64()?,
+                9 => offer.mr_key_size = a.uint()?,
+                10 => offer.mr_iov_limit = a.uint()?,
+                11 => offer.mr_cnt = a.uint()?,
+                12 => offer.max_msg_size = a.uint()?,
+                13 => offer.inject_size = a.uint()?,
+                14 => offer.tx_size = a.uint()?,
+                15 => offer.rx_size = a.uint()?,
+                16 => offer.tx_iov_limit = a.uint()?,
+                17 => offer.rma_iov_limit = a.uint()?,
                 // A newer kernel says more.
                 _ => {}
             }
@@ -123,17 +123,17 @@ impl Object {
             let a = attribute?;
             match a.kind {
                 OBJECT_CLASS => class = Some(Class(a.u32()?)),
-                2 => object.id = a.u64()?,
-                3 => object.parent = Some(a.u64()?),
+                2 => object.id = a.uint()?,
+                3 => object.parent = Some(a.uint()?),
                 4 => object.provider = a.text()?,
                 5 => object.fabric = a.text()?,
                 6 => object.domain = Some(a.text()?),
                 7 => object.owner = Some(a.text()?),
                 8 => object.age = a.u32()?,
                 9 => object.state = State(a.u32()?),
-                10 => object.length = Some(a.u64()?),
-                11 => object.access = Some(Access(a.u64()?)),
-                12 => object.key = Some(Key(a.u64()?)),
+                10 => object.length = Some(a.uint()?),
+                11 => object.access = Some(Access(a.uint()?)),
+                12 => object.key = Some(Key(a.uint()?)),
                 _ => {}
             }
         }

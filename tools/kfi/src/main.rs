@@ -62,7 +62,7 @@ enum Command {
     /// List the open objects
     List {
         /// Only the objects of this class
-        #[arg(value_parser = PossibleValuesParser::new(Class::NAMES)
+        #[arg(value_parser = PossibleValuesParser::new(Class::names())
             .try_map(|i| Class::by_name(&i).ok_or("no such class")))]
         class: Option<Class>,
     },

@@ -127,22 +127,20 @@ impl Access {
 
 /// Defines a type for a number that has a name.
 macro_rules! enumeration {
-    ($(#[$doc:meta])* $type:ident: $($name:literal)*) => {
+    ($(#[$doc:meta])* $type:ident { $($name:literal = $number:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub struct $type(pub u32);
 
         impl $type {
-            /// The names of 0, 1 and so on.
-            pub const NAMES: &'static [&'static str] = &[$($name,)*];
+            const NAMES: &'static [(u32, &'static str)] = &[$(($number, $name),)*];
         }
 
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let name = usize::try_from(self.0).ok().and_then(|i| Self::NAMES.get(i));
-                match name {
-                    Some(name) => f.pad(name),
-                    None => f.pad(&self.0.to_string()),
+                match Self::NAMES.iter().find(|(number, _)| *number == self.0) {
+                    Some((_, name)) => f.write_str(name),
+                    None => write!(f, "{}", self.0),
                 }
             }
         }
@@ -156,27 +154,52 @@ macro_rules! enumeration {
 }
 
 enumeration! {
-    /// The class of an object.
-    Class: "fabric" "domain" "mr" "ep" "pep" "cq" "eq" "cntr" "srx"
+    /// The class of an object. The numbers are those of `KFI_CLASS_*`.
+    Class {
+        "fabric" = 1,
+        "domain" = 2,
+        "ep" = 3,
+        "srx" = 6,
+        "pep" = 9,
+        "mr" = 12,
+        "eq" = 13,
+        "cq" = 14,
+        "cntr" = 15,
+    }
 }
 
 impl Class {
+    /// Returns the names of all classes.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(_, name)| *name)
+    }
+
     /// Returns the class of that name.
     pub fn by_name(name: &str) -> Option<Self> {
-        let index = Self::NAMES.iter().position(|i| *i == name)?;
-        u32::try_from(index).ok().map(Class)
+        let class = Self::NAMES.iter().find(|(_, i)| *i == name);
+        class.map(|(number, _)| Self(*number))
     }
 }
 
 enumeration! {
     /// The state of an object.
-    State: "open" "disabled" "closing"
+    State {
+        "open" = 0,
+        "disabled" = 1,
+        "closing" = 2,
+    }
 }
 
 enumeration! {
     /// The type of an endpoint.
-    EpType: "KFI_EP_UNSPEC" "KFI_EP_MSG" "KFI_EP_DGRAM" "KFI_EP_RDM" "KFI_EP_SOCK_STREAM"
-        "KFI_EP_SOCK_DGRAM"
+    EpType {
+        "KFI_EP_UNSPEC" = 0,
+        "KFI_EP_MSG" = 1,
+        "KFI_EP_DGRAM" = 2,
+        "KFI_EP_RDM" = 3,
+        "KFI_EP_SOCK_STREAM" = 4,
+        "KFI_EP_SOCK_DGRAM" = 5,
+    }
 }
 
 /// The key of a memory region.

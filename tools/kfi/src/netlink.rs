@@ -153,11 +153,12 @@ impl Attribute<'_> {
         }
     }
 
-    /// Returns the value of an attribute of 64 bits.
-    pub fn u64(&self) -> Result<u64, Malformed> {
-        match self.value.try_into() {
-            Ok(bytes) => Ok(u64::from_ne_bytes(bytes)),
-            Err(_) => Err(Malformed("a number does not have 8 bytes")),
+    /// Returns the value of an attribute of the type uint, which has 4 or 8 bytes.
+    pub fn uint(&self) -> Result<u64, Malformed> {
+        match (self.value.try_into(), self.u32()) {
+            (Ok(bytes), _) => Ok(u64::from_ne_bytes(bytes)),
+            (_, Ok(number)) => Ok(number.into()),
+            _ => Err(Malformed("a number has neither 4 nor 8 bytes")),
         }
     }
 

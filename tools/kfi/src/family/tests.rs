@@ -33,17 +33,17 @@ fn dumped() -> Vec<u8> {
         made(7, b"kfi_holder\0"),
         made(8, &65u32.to_ne_bytes()),
         made(9, &0u32.to_ne_bytes()),
-        made(10, &4096u64.to_ne_bytes()),
+        made(10, &4096u32.to_ne_bytes()),
         made(11, &0x3000u64.to_ne_bytes()),
         made(12, &0x72au64.to_ne_bytes()),
         made(99, b"of a newer kernel"),
     ];
     let domain = [made(3, &1u64.to_ne_bytes()), made(6, b"loop0\0")];
     [
-        object(2, 10, &region),
-        object(2, 9, &region[..4]),
-        object(1, 7, &domain),
-        object(0, 1, &[made(8, &200_000u32.to_ne_bytes())]),
+        object(12, 10, &region),
+        object(12, 9, &region[..4]),
+        object(2, 7, &domain),
+        object(1, 1, &[made(8, &200_000u32.to_ne_bytes())]),
         done(),
     ]
     .concat()
@@ -127,8 +127,8 @@ fn offers() {
 #[test]
 fn a_class_is_asked_for() {
     let mut kfi = Kfi::open(Recorded::new([found(), done()])).unwrap();
-    kfi.objects(Some(Class(2))).unwrap();
-    let asked = [&[OBJECT_GET, 1, 0, 0][..], &made(1, &2u32.to_ne_bytes())].concat();
+    kfi.objects(Some(Class(12))).unwrap();
+    let asked = [&[OBJECT_GET, 1, 0, 0][..], &made(1, &12u32.to_ne_bytes())].concat();
     assert_eq!(kfi.0.link().asked[1], answer(FAMILY, 0x301, 2, &asked));
 }
 

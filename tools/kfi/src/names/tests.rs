@@ -51,7 +51,33 @@ fn types_of_endpoints_are_those_of_the_header() {
         .split(',')
         .map(str::trim)
         .collect();
-    assert_eq!(names, EpType::NAMES);
+    let numbered: Vec<_> = (0..).zip(names).collect();
+    assert_eq!(numbered, EpType::NAMES);
+}
+
+#[test]
+fn classes_and_states_are_those_of_the_specification() {
+    let text = header("../Documentation/netlink/kfi.yaml");
+    let names = |start: &str, end: &str| -> Vec<(u32, String)> {
+        let (_, list) = text.split_once(start).unwrap();
+        let mut found = Vec::new();
+        for line in list.split(end).next().unwrap().lines().map(str::trim) {
+            if let Some(name) = line.strip_prefix("name: ") {
+                found.push((found.len() as u32, name.to_owned()));
+            } else if let Some(number) = line.strip_prefix("value: ") {
+                found.last_mut().unwrap().0 = number.parse().unwrap();
+            }
+        }
+        found
+    };
+    let known = |names: &[(u32, &str)]| -> Vec<_> {
+        names
+            .iter()
+            .map(|(number, name)| (*number, (*name).to_owned()))
+            .collect()
+    };
+    assert_eq!(names("kfi-netlink-class", "\n  -\n"), known(Class::NAMES));
+    assert_eq!(names("kfi-netlink-state", "\n\n"), known(State::NAMES));
 }
 
 #[test]
@@ -89,10 +115,10 @@ fn names() {
     );
     assert_eq!(Caps(u64::MAX).names().len(), Caps::NAMES.len() + 1);
 
-    assert_eq!(Class::by_name("mr"), Some(Class(2)));
+    assert_eq!(Class::by_name("mr"), Some(Class(12)));
     assert_eq!(Class::by_name("av"), None);
-    assert_eq!(Class(8).to_string(), "srx");
-    assert_eq!(Class(9).to_string(), "9");
+    assert_eq!(Class(6).to_string(), "srx");
+    assert_eq!(Class(5).to_string(), "5");
     assert_eq!(State(u32::MAX).to_string(), "4294967295");
 
     assert_eq!(errno(-libc::EINVAL), "EINVAL");
