@@ -1,0 +1,206 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The command kfi: offers, open objects and refusals, as root and as another user sees them. The
+# objects are those of kfi_holder.
+
+. "$(dirname "$0")/lib.sh"
+
+names="info.providers info.one info.limits list.regions list.table list.parents list.class list.keys
+	list.nobody trace.refusal trace.ends trace.reader trace.nobody usage closed unloaded"
+# shellcheck disable=SC2086
+set -- $names
+plan $#
+
+kfi=${KFI_COMMAND:-$(command -v kfi || echo /kfi/kfi)}
+if [ ! -x "$kfi" ]; then
+	# shellcheck disable=SC2046
+	skip_rest "no command kfi: make kfi, and name it in KFI_COMMAND (tools/vm/run --file build/kfi)" \
+		$(printf 'observe.%s ' "$@")
+	finish
+fi
+instances=/sys/kernel/tracing/instances
+[ -d $instances ] || mount -t tracefs tracefs /sys/kernel/tracing
+tmp=$(mktemp -d) || exit 1
+chmod 755 "$tmp"
+regions=4
+
+# value NAME: each value of that name in pretty JSON, one a line
+value() { sed -n "s/^ *\"$1\": \"*\([^\",]*\)\"*,*$/\1/p"; }
+# same EXPECTED ACTUAL
+same() { [ "$1" = "$2" ] || { echo "expected:"; echo "$1"; echo "got:"; echo "$2"; return 1; }; }
+# fails STATUS MESSAGE COMMAND ...: it fails with this status and this one line
+fails()
+{
+	_status=$1 _message=$2
+	shift 2
+	_output=$("$@" 2>&1)
+	same "$_status" $? && [ "$(echo "$_output" | wc -l)" = 1 ] && echo "$_output" | grep -q "$_message" ||
+		{ echo "$*: $_output"; return 1; }
+}
+# Runs a command without any rights.
+as_nobody()
+{
+	if setpriv --reuid=65534 true 2>/dev/null; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		su -s /bin/sh nobody -c "$*"
+	fi
+}
+# A guest may have no users.
+[ -e /etc/passwd ] || {
+	printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >/etc/passwd
+	users=/etc/passwd
+}
+# shellcheck disable=SC2086
+trap 'kill $tracer 2>/dev/null; rm -rf "$tmp" $users' EXIT
+
+loaded kfi_loop || { load kfi_loop && loop_here=kfi_loop; }
+load kfi_holder ${KFI_DOMAIN:+domain=$KFI_DOMAIN} regions=$regions peer=0 || echo "# the holder did not begin"
+
+info_providers()
+{
+	same "loop
+verbs" "$("$kfi" info --json | value provider | sort -u)"
+}
+check observe.info.providers info_providers
+info_one()
+{
+	same loop "$("$kfi" info -p loop --json | value provider | sort -u)" &&
+		same "provider: loop" "$("$kfi" info --provider loop | grep provider: | sort -u)" &&
+		fails 1 'no offer of a provider "nosuch"' "$kfi" info -p nosuch
+}
+check observe.info.one info_one
+# Those of kfi_loop(7).
+info_limits()
+{
+	for _limit in mr_key_size:8 mr_iov_limit:65536 mr_cnt:16777216 max_msg_size:1073741824 inject_size:64 \
+		      tx_attr.size:1024 rx_attr.size:1024 tx_attr.iov_limit:16 tx_attr.rma_iov_limit:16; do
+		"$kfi" info -p loop -v | grep -qx " *${_limit%:*}: ${_limit#*:}" || { echo "no $_limit"; return 1; }
+	done
+	"$kfi" info -v -p loop | grep -q '^ *caps: .*KFI_MSG | KFI_RMA'
+}
+check observe.info.limits info_limits
+
+# The holder's regions: of three pages, one more over a mapped list, and one of five pieces.
+"$kfi" list mr --json >"$tmp/root"
+page=$(getconf PAGESIZE 2>/dev/null || echo 4096)
+lengths=$({ yes $((3 * page)) | head -n $((regions + 1)); echo 5000; } | sort)
+exactly()
+{
+	same "$lengths" "$(value length <"$tmp/root" | sort)" || return
+	for _of in class:mr owner:kfi_holder provider:verbs state:open; do
+		same "$((regions + 2)) ${_of#*:}" \
+			"$(value "${_of%:*}" <"$tmp/root" | sort | uniq -c | sed 's/^ *//')" || return
+	done
+	same "$((regions + 2))" "$(grep -c KFI_REMOTE_READ "$tmp/root")" &&
+		same "$((regions + 2))" "$(value id <"$tmp/root" | sort -u | wc -l)"
+}
+check observe.list.regions exactly
+in_a_table()
+{
+	"$kfi" list mr >"$tmp/table"
+	head -n 1 "$tmp/table" | grep -q '^CLASS  *ID  *PARENT  *PROVIDER  *FABRIC  *DOMAIN  *OWNER  *STATE  *AGE  *LENGTH' &&
+		same $((regions + 2)) "$(grep -c '^mr .* verbs .* kfi_holder .* open .* remote_read,remote_write$' "$tmp/table")" &&
+		same $((regions + 3)) "$(wc -l <"$tmp/table")"
+}
+check observe.list.table in_a_table
+# Two domains of one fabric. The regions are in the first one, and one is in the second.
+parents()
+{
+	_fabric=$("$kfi" list fabric --json | value id)
+	same "$_fabric
+$_fabric" "$("$kfi" list domain --json | value parent)" || return
+	_domains=$("$kfi" list domain --json | value id | sort)
+	same "$_domains" "$(value parent <"$tmp/root" | sort -u)"
+}
+check observe.list.parents parents
+of_class()
+{
+	same "[]" "$("$kfi" list pep --json)" && same "" "$("$kfi" list pep | sed 1d)" || return
+	_all=$("$kfi" list --json | value class | sort | uniq -c | sed 's/^ *//')
+	same "2 domain
+1 fabric
+$((regions + 2)) mr" "$_all"
+}
+check observe.list.class of_class
+# Raw keys are longer. The others are those of the device.
+keys()
+{
+	value key <"$tmp/root" | sort >"$tmp/keys"
+	same $((regions + 1)) "$(uniq "$tmp/keys" | wc -l)" || return
+	rdma resource show mr >"$tmp/mrs"
+	while read -r _key; do
+		grep -q "rkey $_key " "$tmp/mrs" || { echo "no device has $_key"; cat "$tmp/mrs"; return 1; }
+	done <"$tmp/keys"
+}
+check observe.list.keys keys
+# Nobody sees all the rest.
+without_keys()
+{
+	as_nobody "$kfi" list mr --json >"$tmp/nobody" || return
+	! grep '"key"' "$tmp/nobody" &&
+		same "$(grep -v '"key"\|"age"' "$tmp/root")" "$(grep -v '"key"\|"age"' "$tmp/nobody")" &&
+		! as_nobody "$kfi" list mr | grep KEY &&
+		same "$("$kfi" info)" "$(as_nobody "$kfi" info)"
+}
+check observe.list.nobody without_keys
+
+# tracer OPTION ...: begins to trace to $tmp/trace
+tracer()
+{
+	"$kfi" trace "$@" >"$tmp/trace" 2>"$tmp/errors" &
+	tracer=$!
+	wait_for 30 traces
+}
+traces() { grep -qs 1 $instances/kfi-$tracer/events/kfi/kfi_refused/enable; }
+# ends SIGNAL: it ends well, and leaves nothing behind.
+ends()
+{
+	kill -"$1" $tracer
+	wait $tracer
+	same "$1 0" "$1 $?" && [ ! -e $instances/kfi-$tracer ] && same "" "$(cat "$tmp/errors")"
+}
+seen() { grep -q "$@" "$tmp/trace"; }
+refusal()
+{
+	tracer --json || return
+	run_suite negotiate >/dev/null
+	wait_for 30 seen '"errno":"ENODATA","reason":"there is no such provider"' &&
+		wait_for 30 seen '"errno":"ENODATA","reason":"caps: these bits","value":[1-9]' &&
+		seen '^{"time":[0-9.]*,"task":"[^"]*","pid":[0-9]*,"errno":' || { cat "$tmp/trace"; return 1; }
+	ends TERM
+}
+check observe.trace.refusal refusal
+interrupted() { tracer && ends INT && tracer && ends HUP; }
+check observe.trace.ends interrupted
+# Nobody reads what it prints, although nothing is refused.
+without_reader()
+{
+	{ "$kfi" trace; echo $? >"$tmp/status"; } | true
+	same 0 "$(cat "$tmp/status")" && ! ls $instances | grep kfi-
+}
+check observe.trace.reader without_reader
+check observe.trace.nobody fails 1 'Permission denied.*run it as root' as_nobody "$kfi" trace
+
+usage()
+{
+	fails 2 "unknown class 'nosuch': give one of fabric, domain" "$kfi" list nosuch &&
+		fails 2 "unknown command 'nosuch'" "$kfi" nosuch && fails 2 "'--nosuch'" "$kfi" list --nosuch &&
+		"$kfi" completion bash | grep -q '^complete .*kfi$'
+}
+check observe.usage usage
+closed() { unload kfi_holder && same "[]" "$("$kfi" list --json)"; }
+check observe.closed closed
+# The modules can be unloaded under a trace, which ends then.
+gone()
+{
+	tracer && unload kfi_loop kfi_verbs kfabric && wait $tracer
+	same 1 $? && same "kfi: the core has been unloaded" "$(cat "$tmp/errors")" || return
+	fails 1 'no netlink family "kfi": load the core' "$kfi" list &&
+		fails 1 'no event kfi:kfi_refused: load the core' "$kfi" trace
+}
+check observe.unloaded gone
+
+load kfabric && load kfi_verbs && { [ -n "$loop_here" ] || load kfi_loop; } || exit
+finish
