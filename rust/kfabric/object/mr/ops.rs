@@ -30,8 +30,8 @@ impl Object for MrBody {
         about.length = object.local.len;
         about.access = object.local.access.bits();
         about.key = public.key;
-        // A region with a raw key only has a descriptor, and one that no transfer finds has a key.
-        if public.desc == 0 && public.key == widen(c::KFI_KEY_NOTAVAIL) {
+        // The key of an enabled region may be a raw one, and its descriptor 0. Its base is not 0 then.
+        if public.base == 0 && public.desc == 0 && public.key == widen(c::KFI_KEY_NOTAVAIL) {
             about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
         }
     }

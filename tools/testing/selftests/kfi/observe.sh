@@ -187,7 +187,7 @@ usage()
 {
 	fails 2 "unknown class 'nosuch': give one of fabric, domain" "$kfi" list nosuch &&
 		fails 2 "unknown command 'nosuch'" "$kfi" nosuch && fails 2 "'--nosuch'" "$kfi" list --nosuch &&
-		"$kfi" completion bash | grep -q '^complete .*kfi$'
+		"$kfi" completion bash | grep -q '^ *complete .* kfi$'
 }
 check observe.usage usage
 closed() { unload kfi_holder && same "[]" "$("$kfi" list --json)"; }
