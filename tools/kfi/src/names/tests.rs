@@ -80,6 +80,48 @@ fn classes_and_states_are_those_of_the_specification() {
     assert_eq!(names("kfi-netlink-state", "\n\n"), known(State::NAMES));
 }
 
+/// Compares the attributes of the specification, and their order, with the core's numbers for them.
+#[test]
+fn attributes_are_those_of_the_core() {
+    let specification = header("../Documentation/netlink/kfi.yaml");
+    let core = header("../rust/helpers/netlink.h");
+    let (_, sets) = specification.split_once("attribute-sets:").unwrap();
+    let (sets, operations) = sets.split_once("operations:").unwrap();
+    let (mut expected, mut prefix) = (String::from("enum {"), "");
+    let after = |line: &str, start: &str| {
+        let name = line.strip_prefix(start)?.strip_prefix("name: ")?;
+        Some(name.to_uppercase().replace('-', "_"))
+    };
+    for (number, name) in operations
+        .lines()
+        .filter_map(|i| after(i, "      "))
+        .enumerate()
+    {
+        expected += &format!(" KFI_CMD_{name}{}", if number == 0 { " = 1," } else { "," });
+    }
+    for line in sets.lines() {
+        if let Some(set) = after(line, "    ") {
+            prefix = if set == "INFO" { "INFO" } else { "OBJECT" };
+            expected += " }; enum {";
+        } else if let Some(name) = after(line, "        ") {
+            let first = expected.ends_with('{');
+            expected += &format!(
+                " KFI_A_{prefix}_{name}{}",
+                if first { " = 1," } else { "," }
+            );
+        }
+    }
+    expected += " };";
+    let (_, numbers) = core.split_once("#define KFI_FAMILY_VERSION\t1").unwrap();
+    let words: Vec<_> = numbers
+        .split("#endif")
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(words.join(" "), expected);
+}
+
 #[test]
 fn errnos_are_those_of_the_header() {
     let text = header("kfi_errno.h");
