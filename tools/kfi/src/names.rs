@@ -213,7 +213,7 @@ impl fmt::Display for Key {
 }
 
 impl Serialize for Key {
-    /// A reader of JSON may keep a number as floating point, without the lower bits of a key.
+    // A reader of JSON may keep a number as floating point, without the lower bits of a key.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

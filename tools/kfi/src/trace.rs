@@ -101,7 +101,7 @@ impl Drop for Instance {
     }
 }
 
-/// The lines of which all bytes have been read.
+/// Bytes of a trace, and the lines in them.
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,

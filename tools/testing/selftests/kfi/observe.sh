@@ -71,7 +71,7 @@ info_one()
 		fails 1 'no offer of a provider "nosuch"' "$kfi" info -p nosuch
 }
 check observe.info.one info_one
-# Those of kfi_loop(7).
+# The limits in kfi_loop(7).
 info_limits()
 {
 	for _limit in mr_key_size:8 mr_iov_limit:65536 mr_cnt:16777216 max_msg_size:1073741824 inject_size:64 \
