@@ -41,11 +41,13 @@ def rust(text):
 
 def c(path, text):
     """Yields the parameters that a C file defines."""
-    for i in re.finditer(r'^module_param\((\w+), (\w+), (0\d+)\);\nMODULE_PARM_DESC\(\w+,(.*?)\);',
+    for i in re.finditer(r'^module_param(?:_cb)?\((\w+),(?: (\w+),| .*?,) (0\d+)\);\n'
+                         r'(?:__MODULE_PARM_TYPE\(\w+, "(\w+)"\);\n)?MODULE_PARM_DESC\(\w+,(.*?)\);',
                          text, re.S | re.M):
+        kind = i[2] or i[4]
         value = re.search(rf'^static .*\b{i[1]}(?: = "?(\w+)"?)?;', text, re.M)[1]
-        yield (module_of(path), i[1], i[2], value or 'none', 'yes' if int(i[3], 8) & 0o222 else 'no',
-               plain(i[4]))
+        yield (module_of(path), i[1], kind, value or {'charp': 'none'}.get(kind, '0'),
+               'yes' if int(i[3], 8) & 0o222 else 'no', plain(i[5]))
     for i in re.finditer(r'^module_param_string\((\w+), (\w+), [^,]+, (0\d+)\);\n'
                          r'MODULE_PARM_DESC\(\w+,(.*?)\);', text, re.S | re.M):
         value = re.search(rf'^char {i[2]}\[[^]]*\] = "(.*?)";', text, re.M)[1]

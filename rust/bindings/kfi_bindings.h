@@ -24,4 +24,5 @@
 #include <kfi_verbs_ext.h>
 #include <kfi_loop_ext.h>
 #include <kfabric_helpers.h>
+#include <loop_helpers.h>
 #include <verbs_helpers.h>

@@ -6,8 +6,11 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/rcupdate.h>
+#include <linux/stringify.h>
 
 #include "kfabric_helpers.h"
+
+MODULE_VERSION(__stringify(KFABRIC_VERSION));
 
 /* False from the moment on at which nothing keeps the module any more. */
 bool kfi_helper_module_is_live(struct module *mod)

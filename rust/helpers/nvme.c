@@ -2,18 +2,21 @@
 /* Helpers of the `nvme` crate (see the header). */
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
-#include <linux/module.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/nvme.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/stringify.h>
 #include <linux/wait_bit.h>
 
 #include <nvme.h>
 #include <fabrics.h>
 
 #include "nvme_helpers.h"
+
+MODULE_VERSION(__stringify(KFABRIC_VERSION));
 
 /* kfi_nvme.ko has one transport. */
 char nvme_helper_transport_name[16] = "kfi";

@@ -14,8 +14,11 @@ struct ib_pd *kfi_verbs_helper_get_pd(struct kfid *fid);
 /* May this be logged, or was the like of it just now, too often? */
 bool kfi_verbs_helper_may_log(void);
 
-/* Module parameters that can be changed: seconds that a work request may take. */
+/* Module parameters. Only wr_timeout can change. */
 u32 kfi_verbs_helper_wr_timeout(void);
+bool kfi_verbs_helper_weak_fence(void);
+u32 kfi_verbs_helper_pool_pages(void);
+u32 kfi_verbs_helper_pool_idle(void);
 
 /* Room for a caller's name, with the final NUL. A longer name is cut off. */
 #define KFI_VERBS_CALLER_MAX	128

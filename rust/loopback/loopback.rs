@@ -73,12 +73,6 @@ module! {
     authors: ["kfabric developers"],
     description: "kfabric provider without a device",
     license: "GPL",
-    params: {
-        domains: u32 {
-            default: 1,
-            description: "number of domains, loop0 and so on (1 to 64)",
-        },
-    },
 }
 
 /// The module.

@@ -142,20 +142,8 @@ fn known(name: &CStr) -> Result<(), Refusal> {
     Err(Refusal::new(Errno::ENODEV, c"no domain of that name"))
 }
 
-/// Maximum number of domains.
-const MAX_DOMAINS: u32 = 64;
-
-#[cfg(kernel_7_3)]
-fn asked() -> u32 {
-    crate::module_parameters::domains.value()
-}
-
-#[cfg(not(kernel_7_3))]
-fn asked() -> u32 {
-    *crate::module_parameters::domains.value()
-}
-
-/// Returns the number of domains.
+/// Returns the number of domains, from 1 to 64.
 pub(crate) fn domains() -> u32 {
-    asked().clamp(1, MAX_DOMAINS)
+    // SAFETY: The function only reads a parameter.
+    unsafe { kfi_bindings::kfi_loop_helper_domains() }
 }

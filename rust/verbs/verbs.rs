@@ -37,20 +37,6 @@ module! {
     authors: ["kfabric developers"],
     description: "kfabric provider over the RDMA core",
     license: "GPL",
-    params: {
-        weak_fence: u8 {
-            default: 0,
-            description: "1: invalidate regions of software devices instead of deregistering them, which permits refresh (unsafe: a peer's access under way may then reach freed memory)",
-        },
-        pool_pages: u32 {
-            default: 16384,
-            description: "maximum number of pages in the idle device regions of a domain (0: no pool)",
-        },
-        pool_idle: u32 {
-            default: 10,
-            description: "seconds after which the pool frees device regions that nobody needed (0: never)",
-        },
-    },
 }
 
 /// The module. Consumers are let go first, then devices, then the work on both.

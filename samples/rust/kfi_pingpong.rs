@@ -40,8 +40,8 @@ module! {
             description: "1: use the provider verbs, 0: loop",
         },
         address: u32 {
-            default: 0xc000_0201,
-            description: "IPv4 address to listen at, as a number (default: 192.0.2.1)",
+            default: 0,
+            description: "IPv4 address to listen at, as a number; over verbs, one of an RDMA device (default over loop: 192.0.2.1)",
         },
     },
 }
@@ -58,7 +58,12 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
     };
 
     // One side listens. The provider chooses the port.
-    let offers = hints()?.source(address)?.getinfo()?;
+    let offers = hints()?.source(address)?.getinfo().inspect_err(|_| {
+        pr_err!(
+            "no offer of the provider {provider:?} at {:?}: is its module loaded, and the address that of a device?\n",
+            address.ip()
+        )
+    })?;
     let fabric = Fabric::open(offers.first())?;
     let listener = Listener::open(&fabric, offers.first(), ListenerOptions::default())?;
 
@@ -123,29 +128,44 @@ struct Module;
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let provider = if verbs() { c"verbs" } else { c"loop" };
-        play(provider, SocketAddr::new(address(), 0))?;
+        let (provider, address) = match (verbs(), address()) {
+            (0, 0) => (c"loop", 0xc000_0201),
+            (0, address) => (c"loop", address),
+            (1, 0) => {
+                pr_err!(
+                    "verbs=1 needs address=: the IPv4 address of an RDMA device, as a number\n"
+                );
+                return Err(EINVAL);
+            }
+            (1, address) => (c"verbs", address),
+            (verbs, _) => {
+                pr_err!("verbs={verbs} is neither 0 nor 1\n");
+                return Err(EINVAL);
+            }
+        };
+        let address = IpAddr::V4(Ipv4Addr::from(address));
+        play(provider, SocketAddr::new(address, 0))?;
         Ok(Self)
     }
 }
 
 // Kernel 7.3 changed the module parameters of Rust.
 #[cfg(kernel_7_3)]
-fn verbs() -> bool {
-    module_parameters::verbs.value() != 0
+fn verbs() -> u8 {
+    module_parameters::verbs.value()
 }
 
 #[cfg(kernel_7_3)]
-fn address() -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from(module_parameters::address.value()))
+fn address() -> u32 {
+    module_parameters::address.value()
 }
 
 #[cfg(not(kernel_7_3))]
-fn verbs() -> bool {
-    *module_parameters::verbs.value() != 0
+fn verbs() -> u8 {
+    *module_parameters::verbs.value()
 }
 
 #[cfg(not(kernel_7_3))]
-fn address() -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from(*module_parameters::address.value()))
+fn address() -> u32 {
+    *module_parameters::address.value()
 }

@@ -108,6 +108,46 @@ impl MsgNeeds {
     }
 }
 
+/// Reasons that name the bits of `mr_mode`. The first whose bits are all missing is given.
+const AGREEMENTS: [(u32, &CStr); 7] = [
+    (
+        kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY,
+        c"mr_mode: agreement to KFI_MR_VIRT_ADDR and KFI_MR_PROV_KEY",
+    ),
+    (
+        kfi_bindings::KFI_MR_VIRT_ADDR,
+        c"mr_mode: agreement to KFI_MR_VIRT_ADDR",
+    ),
+    (
+        kfi_bindings::KFI_MR_PROV_KEY,
+        c"mr_mode: agreement to KFI_MR_PROV_KEY",
+    ),
+    (
+        kfi_bindings::KFI_MR_ENDPOINT,
+        c"mr_mode: agreement to KFI_MR_ENDPOINT",
+    ),
+    (
+        kfi_bindings::KFI_MR_LOCAL,
+        c"mr_mode: agreement to KFI_MR_LOCAL",
+    ),
+    (
+        kfi_bindings::KFI_MR_RAW,
+        c"mr_mode: agreement to KFI_MR_RAW",
+    ),
+    (
+        kfi_bindings::KFI_MR_RMA_EVENT,
+        c"mr_mode: agreement to KFI_MR_RMA_EVENT",
+    ),
+];
+
+/// Returns the property of an offer that these bits of its `mr_mode` are.
+fn agreement(missing: i32) -> &'static CStr {
+    AGREEMENTS
+        .iter()
+        .find(|(bits, _)| missing & signed(*bits) == signed(*bits))
+        .map_or(c"mr_mode: agreement to a bit", |(_, reason)| reason)
+}
+
 impl Needs {
     /// Checks whether an offer has everything. The error is the first property that it lacks. Its
     /// value is the missing bits, or the number that the offer has.
@@ -134,7 +174,7 @@ impl Needs {
         let disagreed = self.mr_mode.map_or(0, |agreed| offer.mr_mode & !agreed);
         let agreed = (
             disagreed != 0,
-            c"mr_mode: agreement to these bits",
+            agreement(disagreed),
             u64::try_from(disagreed).unwrap_or(0),
         );
         let (has, wanted) = (&offer.extras, &self.extras);
@@ -299,8 +339,14 @@ mod tests {
             mr_mode: Some(0b01000),
             ..Needs::default()
         };
-        let refusal = Refusal::new(Errno::ENODATA, c"mr_mode: agreement to these bits");
+        let refusal = Refusal::new(Errno::ENODATA, c"mr_mode: agreement to KFI_MR_PROV_KEY");
         assert_eq!(lack(needs), Some(refusal.value(0b10000)));
+        let needs = Needs {
+            mr_mode: Some(0),
+            ..Needs::default()
+        };
+        let why = lack(needs).map(|refusal| refusal.why());
+        assert!(why == Some(c"mr_mode: agreement to KFI_MR_VIRT_ADDR and KFI_MR_PROV_KEY"));
     }
 
     #[test]

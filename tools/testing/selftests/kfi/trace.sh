@@ -70,7 +70,7 @@ run_suite negotiate >/dev/null
 all=$(grep kfi_refused: $tracing/trace)
 nothing_found()
 {
-	for what in "there is no such provider" "caps: these bits" "mr_mode: agreement to these bits" \
+	for what in "there is no such provider" "caps: these bits" "mr_mode: agreement to KFI_MR_VIRT_ADDR and KFI_MR_PROV_KEY" \
 		    "a domain of that name"; do
 		said -61 "$what" || { echo "nobody said: $what"; return 1; }
 	done
