@@ -77,9 +77,9 @@ pub fn end_signals() -> io::Result<File> {
     file(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC) })
 }
 
-/// Waits until one of the files is readable, or an error of it is pending, for at most `timeout` ms.
+/// Waits until a file has an error or, if its flag is set, is readable; for at most `timeout` ms.
 ///
-/// Returns for each file whether that holds. An entry of `None` is never ready.
+/// Returns for each file whether that holds.
 pub fn wait<const N: usize>(files: [(RawFd, bool); N], timeout: i32) -> io::Result<[bool; N]> {
     let mut polled = files.map(|(fd, readable)| libc::pollfd {
         fd,
@@ -88,6 +88,11 @@ pub fn wait<const N: usize>(files: [(RawFd, bool); N], timeout: i32) -> io::Resu
         revents: 0,
     });
     // SAFETY: `polled` is an array of N valid entries, which the kernel fills before poll() returns.
-    checked(unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, timeout) })?;
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, timeout) };
+    match checked(result) {
+        // The process was stopped and goes on.
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok([false; N]),
+        result => result?,
+    };
     Ok(polled.map(|i| i.revents != 0))
 }

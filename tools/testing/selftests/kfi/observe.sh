@@ -94,7 +94,7 @@ exactly()
 			"$(value "${_of%:*}" <"$tmp/root" | sort | uniq -c | sed 's/^ *//')" || return
 	done
 	same "$((regions + 2))" "$(grep -c KFI_REMOTE_READ "$tmp/root")" &&
-		same "$((regions + 2))" "$(value id <"$tmp/root" | sort -u | wc -l)"
+		same "$((regions + 2))" "$("$kfi" list mr | awk 'NR > 1 { print $2, $3 }' | sort -u | wc -l)"
 }
 check observe.list.regions exactly
 in_a_table()
