@@ -16,6 +16,9 @@ use crate::{
     output,
 };
 
+#[path = "recorded.rs"]
+mod recorded;
+
 fn object(class: u32, id: u64, more: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = made(1, &class.to_ne_bytes());
     bytes.extend(made(2, &id.to_ne_bytes()));
@@ -159,6 +162,56 @@ fn refusals_are_told() {
         text(libc::EINVAL),
         "the kernel refuses: Invalid argument (os error 22)"
     );
+}
+
+/// Returns recorded bytes.
+fn bytes(text: &str) -> Vec<u8> {
+    let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).unwrap();
+    (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// Asks as a recorded kernel was asked.
+fn recorded(answer: &str) -> Kfi<Recorded> {
+    let answers = [recorded::FAMILY, answer].map(bytes);
+    Kfi::open(Recorded::new(answers.into_iter().chain([done()]))).unwrap()
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_kernel_has_answered() {
+    let objects = recorded(recorded::OBJECT).objects(None).unwrap();
+    let names: Vec<_> = objects
+        .iter()
+        .map(|i| (i.class.to_string(), i.id, i.parent, i.owner.as_deref()))
+        .collect();
+    let owner = Some("kfi_holder");
+    assert_eq!(
+        names,
+        [
+            ("fabric".to_owned(), 1, None, owner),
+            ("domain".to_owned(), 2, Some(1), owner),
+            ("mr".to_owned(), 33, Some(2), owner),
+        ]
+    );
+    assert_eq!(objects[2].length, Some(12288));
+    assert_eq!(objects[2].access, Some(Access(0x3000)));
+    assert!(objects[2].key.is_some());
+    let offers = recorded(recorded::INFO).offers().unwrap();
+    let offer = &offers[0];
+    assert_eq!((offers.len(), offer.provider.as_str()), (1, "loop"));
+    assert_eq!(
+        (offer.domain.as_str(), offer.mr_iov_limit),
+        ("loop0", 65536)
+    );
+    let text = |answer| {
+        let e = recorded(answer).objects(None).unwrap_err();
+        e.to_string()
+    };
+    assert_eq!(
+        text(recorded::BAD),
+        "the kernel refuses: invalid attribute length (Invalid argument (os error 22))"
+    );
+    assert!(text(recorded::UNKNOWN).starts_with("the kernel refuses: Operation not supported"));
 }
 
 /// Answers that break off anywhere, or of which some bytes are others, panic nowhere, and all end.
