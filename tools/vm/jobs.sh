@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2086,SC2154
 #
 # Jobs that run beside each other, and their results.  Sourced after lib.sh; the caller
-# sets $jobs to a directory that is its own.
+# sets $jobs to a directory that is its own, and may set $durations to a file that keeps how long jobs take.
 #
 # A job is a function.  It runs when all the jobs that it needs have succeeded, and when one of
 # its kind's slots is free; if several could, the one that was named first.  Its output comes
@@ -53,6 +53,9 @@ jobs_begin()
 	mkdir -p "$jobs"
 	mkfifo "$jobs/.never"
 	results=$jobs/main.results
+	began=$(date +%s)
+	cp "${durations:-/dev/null}" "$jobs/.last" 2>/dev/null || : >"$jobs/.last"
+	[ -z "$(last_time all)" ] || say "last time, all jobs took $(last_time all) s"
 	declare -gA running=()
 	order=100
 	trap 'jobs_stop; exit 130' INT TERM HUP
@@ -97,7 +100,8 @@ run_job()
 		( "$@" ) >"$jobs/$name.out" 2>&1 {slot}>&- || rc=$?
 		# Not in a process of its own, which has had none of it.
 		times >"$jobs/$name.times"
-		say "        $name took $(lasted), and $(cpu_time) of a CPU" >>"$jobs/$name.out"
+		echo "$name $(lasted)" >"$jobs/$name.lasted"
+		say "        $name took $(lasted) s$(last_took "$name"), and $(cpu_time) of a CPU" >>"$jobs/$name.out"
 		if [ $rc != 0 ] && [ $rc != 77 ] && ! counted_failure; then
 			fail "$name ended with $rc" >>"$jobs/$name.out"
 		fi
@@ -111,14 +115,32 @@ run_job()
 }
 
 # How many seconds this job has taken, and how many its commands have had of a CPU.
-lasted() { echo $(($(date +%s) - $(cat "$jobs/$name.begun"))) s; }
+lasted() { echo $(($(date +%s) - $(cat "$jobs/$name.begun"))); }
+
+# last_time NAME: the seconds that this job took in the run before; nothing if it had none.
+last_time() { awk -v name="$1" '$1 == name { print $2 }' "$jobs/.last"; }
+last_took() { [ -z "$(last_time "$1")" ] || echo " (last time $(last_time "$1") s)"; }
+
+# slowest: the jobs that took longest, and all together. Keeps the durations for the next run.
+slowest()
+{
+	local name seconds
+
+	echo "all $(($(date +%s) - began))" >"$jobs/all.lasted"
+	say "what took longest:"
+	cat "$jobs"/*.lasted | sort -k2,2nr -k1,1 | head -n 9 | while read -r name seconds; do
+		echo "  $name $seconds s$(last_took "$name")"
+	done
+	[ -z "${durations:-}" ] ||
+		awk '!($1 in seen) { seen[$1]; print }' "$jobs"/*.lasted "$jobs/.last" >"$durations"
+}
 cpu_time()
 {
 	awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4 + 0.5), "s" }' \
 		"$jobs/$name.times"
 }
 
-announce() { ( flock 5; say "begun   $1" ) 5>"$jobs/.print"; }
+announce() { ( flock 5; say "begun   $1$(last_took "$1")" ) 5>"$jobs/.print"; }
 
 # take KIND:N: waits for one of N; it is given back when $slot is closed.
 take()

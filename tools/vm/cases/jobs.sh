@@ -104,6 +104,27 @@ jobs_say "a run that is ended ends its jobs" "0 0 0" '
 	[ $i -lt 300 ] || fail "it goes on"
 	running=()'
 
+# The second run knows how long the first one took.
+cat >"$tmp/timed" <<'END'
+. "$1/tools/env/lib.sh"; . "$1/tools/vm/jobs.sh"
+jobs=$2/jobs durations=$2/durations
+jobs_begin
+quick() { pass a; }
+late() { date -d '-70 seconds' +%s >"$jobs/b.begun"; pass b; }
+job a - "" quick
+job b - "" late
+jobs_wait
+slowest
+END
+for i in 1 2; do
+	bash "$tmp/timed" "$TOP" "$tmp" >"$tmp/out" 2>&1 || :
+	[ $i = 2 ] || cp "$tmp/out" "$tmp/first"
+done
+ok=0
+grep -q '^  b [0-9]* s$' "$tmp/first" && grep -q '^  b [0-9]* s (last time [0-9]* s)$' "$tmp/out" &&
+	grep -q 'begun   b (last time [0-9]* s)$' "$tmp/out" && grep -q 'all jobs took [0-9]* s$' "$tmp/out" || ok=1
+result $ok "jobs: how long each took last time is told"
+
 # Without a place to wait in, it would go on without a pause.
 ended=0
 timeout 60 bash -c ". '$TOP/tools/env/lib.sh'; . '$here/jobs.sh'; jobs='$tmp/jobs'
