@@ -30,7 +30,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo deb test soak bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
 all: modules
 
 ifneq ($(origin KDIR),undefined)
@@ -47,9 +47,11 @@ ifeq ($(KDIR),)
 
 # A series (7.2, 7.3), newest, or debug.
 KERNEL ?= newest
+# For ARCH=arm64 one of pages of 4 KiB, unless KERNEL names another one, as in 7.3-arm64-16k.
+kernel := $(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64,$(ARCH:%=-%)))
 
 $(kernel-targets):
-	@tools/env/make '$(KERNEL)' $@ $(filter-out KERNEL=%,$(MAKEOVERRIDES))
+	@tools/env/make '$(kernel)' $@ $(filter-out KERNEL=% ARCH=%,$(MAKEOVERRIDES))
 
 else
 # ---------------------------------------------------------------------------------
@@ -69,8 +71,8 @@ ifneq ($(UNSUPPORTED),y)
 ifeq ($(filter $(series),$(SERIES)),)
 $(call refuse,is Linux $(RELEASE). kfabric is tested with $(SERIES) only; UNSUPPORTED=y tries it)
 endif
-ifeq ($(CONFIG_X86_64),)
-$(call refuse,is not for x86_64$(comma) the only architecture that kfabric is tested on; UNSUPPORTED=y tries it)
+ifeq ($(CONFIG_X86_64)$(CONFIG_ARM64),)
+$(call refuse,is not for x86_64 or arm64$(comma) the architectures that kfabric is tested on; UNSUPPORTED=y tries it)
 endif
 endif
 ifneq ($(CONFIG_RUST),y)
@@ -194,8 +196,12 @@ env:
 demo:
 	@tools/vm/demo
 
+# In build/deb: kfabric-dkms, kfabric-dev and their source package.
+deb:
+	@tools/package
+
 test:
-	@tools/vm/test
+	@tools/vm/test $(ARCH)
 
 # What test has in a short form; tools/vm/soak has the rest.
 soak:
@@ -241,7 +247,7 @@ kfi-check:
 
 # What KERNEL says, with everything loaded, at a prompt.
 vm shell:
-	@tools/vm/shell $(KERNEL)
+	@tools/vm/shell $(kernel)
 
 # On this very machine, whose kernel must have the modules.
 kselftest:
@@ -254,6 +260,7 @@ help:
 	@echo '  modules_install  the modules and samples into /lib/modules (INSTALL_MOD_PATH='
 	@echo '                   for another root); KFI_TESTS=y adds the selftests'
 	@echo '  install-dev      headers, symbols, crates for consumers (DESTDIR=, PREFIX=)'
+	@echo '  deb              Debian packages in build/deb: modules by DKMS; headers, manual pages'
 	@echo '  clippy           the kernel'\''s lints; a warning is an error'
 	@echo '  fmt, fmt-check   the kernel'\''s formatting'
 	@echo '  checkpatch       the kernel'\''s style of C'
@@ -277,4 +284,4 @@ help:
 	@echo '  shell            a prompt in a VM with the modules loaded'
 	@echo '  env              only prepare toolchain and kernels (cached outside of here)'
 	@echo
-	@echo 'Also: clean; kselftest (on this machine).  Variables: KERNEL=7.2|7.3|debug, V=1, W=1.'
+	@echo 'Also: clean; kselftest (on this machine).  Variables: KERNEL=7.2|7.3|debug, ARCH=arm64, V=1, W=1.'
