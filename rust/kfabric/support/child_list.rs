@@ -401,7 +401,10 @@ mod tests {
     };
     use crate::{
         prelude::*,
-        support::workqueue::OwnedQueue, //
+        support::{
+            num,
+            workqueue::OwnedQueue, //
+        }, //
     };
     use kernel::{
         sync::atomic::{
@@ -413,6 +416,7 @@ mod tests {
             Delta, //
         }, //
     };
+    use kfi_bindings::kfi_helper_object;
 
     static PLAIN: ChildKind = ChildKind {
         open: c"a plain thing is open",
