@@ -53,7 +53,7 @@ impl DataList {
         // SAFETY: The list is not lent, and only this call lends it.
         fill(unsafe { &mut *self.list.get() })?;
         // INVARIANT: There is one `Data`, and the list is not written.
-        self.lent.store(true, Relaxed);
+        self.lent.store(true, Release);
         Ok(Data {
             list: self.clone(),
             writable,

@@ -232,7 +232,7 @@ impl Cq {
         may.then_some(polling)
     }
 
-    /// [Makes progress](Self::progress), unless somebody listens: then it returns `false`, as
+    /// Makes [progress](Self::progress), unless somebody listens: then it returns `false`, as
     /// completions are softirq's. Any context.
     fn reap(&self) -> bool {
         if self.listeners.load(Relaxed) > 0 {

@@ -104,9 +104,9 @@ impl Credits {
         }
     }
 
-    /// Returns the number of free credits. Any context.
+    /// Returns the number of free credits. The callbacks that returned these are over for the queue. Any context.
     pub(crate) fn left(&self) -> usize {
-        usize::try_from(self.free.load(Relaxed)).unwrap_or(0)
+        usize::try_from(self.free.load(Acquire)).unwrap_or(0)
     }
 
     /// Gives credits back that were [kept](Credit::keep), or taken as [some](Self::take_some). Any context.

@@ -68,6 +68,7 @@ archive_setup()
 		Dir::Cache::srcpkgcache "";
 		Acquire::Languages "none";
 		APT::Sandbox::User "root";
+		APT::Architectures { "amd64"; "arm64"; };
 		END
 	} >"$CACHE/apt/apt.conf"
 }
@@ -75,4 +76,16 @@ archive_setup()
 in_archive()
 {
 	env APT_CONFIG="$CACHE/apt/apt.conf" "$@"
+}
+
+# One look at the archive serves every series of a run.
+refresh()
+{
+	if [ ! -e "$CACHE/apt/updated" ] ||
+	   [ "$(cat "$CACHE/apt/updated")" != "$KFABRIC_T0" ]; then
+		archive_setup
+		step "$CACHE/log/apt-update.log" "asking the archive for its kernels" \
+			in_archive apt-get update -o APT::Update::Error-Mode=any
+		echo "$KFABRIC_T0" >"$CACHE/apt/updated"
+	fi
 }

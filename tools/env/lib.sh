@@ -159,29 +159,64 @@ root_dir()
 	echo "$CACHE/root-$(packages | sha256sum | cut -c1-12)"
 }
 
+# The programs of guests for arm64.
+userland_dir()
+{
+	echo "$CACHE/userland-$(hash_of "$TOP/tools/env/userland")"
+}
+
 # The debug kernel of this configuration; another checkout may have another one.
 debug_tree()
 {
 	echo "$CACHE/debug-$(hash_of "$TOP/tools/debug.config")"
 }
 
-# known_kernel NAME: refuses a kernel that this project does not know.
-known_kernel()
+# The flavours of Debian's kernels for arm64: pages of 4 and of 16 KiB.
+ARM64="arm64 arm64-16k"
+
+# flavour_of KERNEL: a kernel for arm64 is named after series and flavour, as in 7.3-arm64-16k.
+flavour_of()
 {
-	case " $SERIES newest debug " in
-	*" $1 "*) ;;
-	*) die "KERNEL='$1' is no kernel of this project: give one of $SERIES newest debug," \
-		"as in make KERNEL=${SERIES##* } modules" ;;
+	case $1 in
+	*-*) echo "${1#*-}" ;;
+	*) echo amd64 ;;
 	esac
 }
 
-# The newest series whose stock kernel is there; nothing if there is none.
+# shared_source DIR TARBALL: unpacks the kernel's source to DIR/source, for all builds that have their objects
+# elsewhere.
+shared_source()
+{
+	[ ! -d "$1/source" ] || return 0
+	rm -rf "$1/source.tmp" && mkdir -p "$1/source.tmp" &&
+		"$TOP/tools/env/run" tar -C "$1/source.tmp" --strip-components=1 -xf "$2" &&
+		mv "$1/source.tmp" "$1/source"
+}
+
+# known_kernel NAME: refuses a kernel that this project does not know.
+known_kernel()
+{
+	[ "$1" != debug ] || return 0
+	case " $SERIES newest " in
+	*" ${1%%-*} "*) ;;
+	*) die "KERNEL='$1' is no kernel of this project: give one of $SERIES newest debug," \
+		"as in make KERNEL=${SERIES##* } modules" ;;
+	esac
+	case " amd64 $ARM64 " in
+	*" $(flavour_of "$1") "*) ;;
+	*) die "KERNEL='$1' is no kernel of this project: give ${1%%-*}, or for arm64 one of" \
+		"${1%%-*}-${ARM64// / ${1%%-*}-}" ;;
+	esac
+}
+
+# The newest series whose stock kernel is there, of NAME's flavour; nothing if there is none.
 newest_series()
 {
-	local s newest=
+	local s newest='' flavour=${1-}
 
+	flavour=${flavour#newest}
 	for s in $SERIES; do
-		[ ! -e "$CACHE/stock-$s/src/.complete" ] || newest=$s
+		[ ! -e "$CACHE/stock-$s$flavour/src/.complete" ] || newest=$s$flavour
 	done
 	echo "$newest"
 }

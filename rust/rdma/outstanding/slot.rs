@@ -93,7 +93,8 @@ impl Slot {
     ///
     /// Its request must not have been posted.
     pub(crate) unsafe fn free(&self) {
-        self.owner.store(null_mut(), Relaxed);
+        // The next owner's `credits` come after this one's.
+        self.owner.store(null_mut(), Release);
     }
 
     /// Checks whether the slot is free.

@@ -82,7 +82,7 @@ guard()
 conf=include/config/auto.conf
 guard "of an older kernel" 'is Linux 7.1.9. .*7.2 7.3 only' 'echo 7.1.9 >include/config/kernel.release'
 guard "of a newer kernel" 'is Linux 7.4-rc1. .*7.2 7.3 only' 'echo 7.4-rc1 >include/config/kernel.release'
-guard "for another architecture" 'is not for x86_64' "sed -i s/X86_64/RISCV/ $conf"
+guard "for another architecture" 'is not for x86_64 or arm64' "sed -i s/X86_64/RISCV/ $conf"
 guard "without Rust" 'has no CONFIG_RUST=y' "sed -i /CONFIG_RUST=/d $conf"
 guard "without RDMA" 'lacks CONFIG_INFINIBAND=m' "sed -i /INFINIBAND=/d $conf"
 guard "without the connection manager" 'lacks .* CONFIG_INFINIBAND_ADDR_TRANS=y' "sed -i /ADDR_TRANS/d $conf"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* An area of addresses whose pages are exchanged in place: see swap.h. */
+#include <linux/kprobes.h>
 #include <linux/pgtable.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -51,16 +52,55 @@ void swap_close(struct swap_area *a)
 	kfree(a);
 }
 
+#ifdef CONFIG_X86_64
+/* Returns the page table entry of an address of the area; NULL if there is none. */
+static pte_t *find_entry(unsigned long addr)
+{
+	unsigned int level;
+	pte_t *entry = lookup_address(addr, &level);
+
+	return entry && level == PG_LEVEL_4K ? entry : NULL;
+}
+#else
+static int take_entry(pte_t *pte, unsigned long addr, void *entry)
+{
+	*(pte_t **)entry = pte;
+	return 0;
+}
+
+/* Finds init_mm by its name, since it is not exported. */
+static struct mm_struct *kernel_space(void)
+{
+	static struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	unsigned long (*lookup)(const char *name);
+
+	if (register_kprobe(&probe))
+		return NULL;
+	lookup = (void *)probe.addr;
+	unregister_kprobe(&probe);
+	return (struct mm_struct *)lookup("init_mm");
+}
+
+static pte_t *find_entry(unsigned long addr)
+{
+	static struct mm_struct *space;
+	pte_t *entry = NULL;
+
+	if (!space)
+		space = kernel_space();
+	return space && !apply_to_page_range(space, addr, PAGE_SIZE, take_entry, &entry) ? entry : NULL;
+}
+#endif
+
 /* Puts these pages behind the addresses, or nothing. */
 static bool put(struct kfi_test *t, struct swap_area *a, struct page **pages)
 {
-	unsigned int level;
 	pte_t *pte;
 	int i;
 
 	for (i = 0; i < SWAP_PAGES; i++) {
-		pte = lookup_address((unsigned long)a->addr + i * PAGE_SIZE, &level);
-		if (!EXPECT(t, pte && level == PG_LEVEL_4K, "no page table entry"))
+		pte = find_entry((unsigned long)a->addr + i * PAGE_SIZE);
+		if (!EXPECT(t, pte, "no page table entry"))
 			return false;
 		set_pte(pte, pages ? mk_pte(pages[i], PAGE_KERNEL) : __pte(0));
 		EXPECT(t, vmalloc_to_page(a->addr + i * PAGE_SIZE) == (pages ? pages[i] : NULL),
