@@ -104,12 +104,13 @@ impl<T: Transport> CtrlOps<T> {
         unsafe { Controller::<T>::of(ctrl) }.end_recovery();
     }
 
-    /// Returns the bits of an address at which a request's memory may not be cut.
+    /// Returns the bits of an address at which a request's memory may not be cut: regions have whole pages of the
+    /// machine.
     ///
     /// # Safety
     ///
     /// nvme-core calls this with a controller.
     unsafe extern "C" fn get_virt_boundary(_ctrl: *mut b::nvme_ctrl, _is_admin: bool) -> usize {
-        4095
+        kernel::page::PAGE_SIZE - 1
     }
 }

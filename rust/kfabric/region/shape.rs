@@ -383,7 +383,7 @@ mod piece_tests {
         let cut = [(2 * PAGE - 0x800, 2), (2 * PAGE, 2), (PAGE + 0x800, 2)];
         assert_eq!(pieces(&list, 2)?.as_slice(), cut);
         // The page that two segments share counts once, also where it is the last.
-        let list = [(0x10000, PAGE + 100), (0x11064, PAGE)];
+        let list = [(0x10000, PAGE + 100), (0x10064 + PAGE, PAGE)];
         assert_eq!(pieces(&list, 2)?.as_slice(), [(2 * PAGE, 2), (100, 1)]);
         let list = [(0x10000, 100), (0x10064, 100)];
         assert_eq!(pieces(&list, 1)?.as_slice(), [(200, 1)]);
