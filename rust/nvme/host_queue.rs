@@ -43,6 +43,13 @@ unsafe impl<T: TagParts> Send for HostQueue<T> {}
 // SAFETY: The pointers are those of a controller, which any task may use. The rest is `Sync`.
 unsafe impl<T: TagParts> Sync for HostQueue<T> {}
 
+/// Makes the lock of a queue. Not generic and not inlined: all transports share the key of its lock class, so they
+/// must share the name, too.
+#[inline(never)]
+fn new_is_open() -> impl PinInit<Mutex<bool>> {
+    new_mutex!(false, "nvme_queue")
+}
+
 impl<T: TagParts> HostQueue<T> {
     /// Makes a queue without a connection, whose tags are those of `tags`. May sleep.
     ///
@@ -62,7 +69,7 @@ impl<T: TagParts> HostQueue<T> {
                 tags,
                 gate <- Gate::empty(),
                 sendings: Sendings::new(),
-                is_open <- new_mutex!(false, "nvme_queue"),
+                is_open <- new_is_open(),
                 is_live: Atomic::new(false),
                 is_broken: Atomic::new(false),
                 places: Atomic::new(0),
