@@ -198,7 +198,7 @@ fn a_kernel_has_answered() {
     assert!(objects[2].key.is_some());
     let offers = recorded(recorded::INFO).offers().unwrap();
     let offer = &offers[0];
-    assert_eq!((offers.len(), offer.provider.as_str()), (1, "loop"));
+    assert_eq!((offers.len(), offer.provider.as_str()), (2, "loop"));
     assert_eq!(
         (offer.domain.as_str(), offer.mr_iov_limit),
         ("loop0", 65536)
