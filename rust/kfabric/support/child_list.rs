@@ -548,7 +548,6 @@ mod tests {
                 let _ = room.push_within_capacity((about.id, about.length));
             });
             all.extend_from_slice(&room, GFP_KERNEL)?;
-            all.sort_unstable();
             Ok::<_, Error>(all)
         };
         let without = listed()?;
