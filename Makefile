@@ -48,7 +48,7 @@ ifeq ($(KDIR),)
 # A series (7.2, 7.3), newest, or debug.
 KERNEL ?= newest
 # For ARCH=arm64 one of pages of 4 KiB, unless KERNEL names another one, as in 7.3-arm64-16k.
-kernel := $(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64,$(ARCH:%=-%)))
+kernel := $(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64 -x86,$(ARCH:%=-%)))
 
 $(kernel-targets):
 	@tools/env/make '$(kernel)' $@ $(filter-out KERNEL=% ARCH=%,$(MAKEOVERRIDES))

@@ -13,7 +13,7 @@
 
 static struct genl_family family;
 
-/* Adds a message with what @put adds. Returns -EMSGSIZE if there is no room. */
+/* Adds a message with the attributes of @put. Returns -EMSGSIZE if there is no space. */
 static int put_message(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 		       int (*put)(struct sk_buff *skb, const void *of, bool admin), const void *of)
 {
@@ -119,7 +119,7 @@ static int put_object(struct sk_buff *skb, const void *of, bool admin)
 		return 0;
 	if (nla_put_uint(skb, KFI_A_OBJECT_ACCESS, object->access))
 		return -EMSGSIZE;
-	/* Who has the key of a region can reach its memory. */
+	/* A peer that has the key of a region can reach its memory. */
 	if (admin && object->key != KFI_KEY_NOTAVAIL && nla_put_uint(skb, KFI_A_OBJECT_KEY, object->key))
 		return -EMSGSIZE;
 	return 0;
@@ -181,6 +181,8 @@ static struct genl_family family __ro_after_init = {
 	.name = KFI_FAMILY_NAME,
 	.version = KFI_FAMILY_VERSION,
 	.module = THIS_MODULE,
+	/* A dump has its own state. Other families need not wait for a query of all devices. */
+	.parallel_ops = true,
 	.ops = ops,
 	.n_ops = ARRAY_SIZE(ops),
 };
@@ -199,7 +201,7 @@ void kfi_helper_netlink_unregister(void)
 
 /*
  * Writes the name of the module that has called into this one, or an empty string if it was the kernel
- * itself. The stack is the only one to know: slots are called by inline functions of the caller. Task context.
+ * itself. Only the stack shows the module: inline functions of the caller call the slots. Task context.
  */
 void kfi_helper_calling_module(char *name, size_t size)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Says which objects are open when somebody waits for long until a module or a device can go. */
+/* Logs the open objects if an unload or the removal of a device takes long. */
 #include <linux/err.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -12,9 +12,9 @@
 static unsigned int slow_wait = 10;
 module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
-		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them for each");
+		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait");
 
-/* How many objects are logged. */
+/* Maximum number of objects in the log. */
 #define MOST	64
 
 struct kfi_helper_slow_wait {
@@ -63,8 +63,9 @@ static void log_objects(struct work_struct *work)
 	for (; kfi_core_listing_get(listing, &object); kfi_core_listing_next(listing)) {
 		if (count++ >= MOST)
 			continue;
-		pr_warn("kfabric: %s %llu in %s/%s, owner %s, open for %u s%s\n", class_name(object.class),
-			object.id, object.fabric, object.domain ?: "", object.owner ?: "unknown", object.age,
+		pr_warn("kfabric: %s %llu in %s%s%s, owner %s, open for %u s%s\n", class_name(object.class),
+			object.id, object.fabric, object.domain ? "/" : "", object.domain ?: "",
+			object.owner ?: "unknown", object.age,
 			object.state == KFI_STATE_CLOSING ? ", is being closed" : "");
 	}
 	if (count > MOST)
@@ -83,7 +84,7 @@ struct kfi_helper_slow_wait *kfi_helper_slow_wait_begin(const char *what)
 	wait->what = what;
 	wait->always = !seconds;
 	INIT_DELAYED_WORK(&wait->work, log_objects);
-	schedule_delayed_work(&wait->work, seconds * HZ);
+	schedule_delayed_work(&wait->work, (unsigned long)seconds * HZ);
 	return wait;
 }
 

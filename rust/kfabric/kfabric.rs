@@ -173,7 +173,7 @@ impl kernel::Module for Core {
         }
         // SAFETY: `init` runs once, and nobody can call in before it has returned.
         let parts = unsafe { Parts::new() }?;
-        // The last: from here on modules that go are told of, and user space calls in, which uses the parts.
+        // Last: the notifier of modules and user space call functions that use the parts.
         let modules = unload::Watch::new()?;
         Ok(Core {
             _family: Family::new()?,

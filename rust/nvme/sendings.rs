@@ -3,7 +3,7 @@
 //! The number of capsules that a device has.
 //!
 //! A device may not return capsules after its connection has ended. The task that stops the queue gives
-//! them up. Requests of such capsules end, and must not be used if a capsule comes back later.
+//! them up. Requests of given-up capsules end, and must not be used if a capsule comes back later.
 
 use crate::prelude::*;
 

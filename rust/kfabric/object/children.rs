@@ -308,7 +308,7 @@ impl<T: Child> Place<T> {
         }
     }
 
-    /// Adds to a listing what is known of the object that has this entry. Any context.
+    /// Fills in the listing entry of the object that has this entry. Any context.
     ///
     /// # Safety
     ///

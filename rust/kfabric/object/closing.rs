@@ -121,14 +121,15 @@ impl<T: Object> Drop for Claim<T> {
     }
 }
 
-/// Adds to a listing what is known of an object. Any context.
+/// Fills in the listing entry of an object. Any context; with the lock of the list that the object is in.
 pub(super) fn describe<T: Object>(object: &Obj<T>, about: &mut c::kfi_helper_object) {
     about.class = T::CLASS.number();
     about.key = widen(c::KFI_KEY_NOTAVAIL);
     T::describe(object, about);
     // SAFETY: `object` begins with its fid.
     let table = unsafe { table(object.as_ptr().cast()) }.load(Relaxed);
-    // SAFETY: The table is that of an object of this core.
+    // SAFETY: The table is that of an object of this core, or of the guard of a fabric. A guard is freed after its
+    // fabric has left the list of instances, whose lock the caller holds.
     if unsafe { ClassTable::is_of_closing(table) } {
         about.state = c::kfi_helper_state_KFI_STATE_CLOSING;
     }

@@ -134,10 +134,10 @@ impl InstanceEntry {
 }
 
 /// Calls `each` with each open object, until it fails. `each` runs under the lock. May sleep.
-pub(super) fn each<E>(mut each: impl FnMut(&InstanceEntry) -> Result<(), E>) -> Result<(), E> {
+pub(super) fn each<E>(each: impl FnMut(&InstanceEntry) -> Result<(), E>) -> Result<(), E> {
     let all = INSTANCES.lock();
     let mut shown = all.iter().filter(|entry| entry.shown);
-    shown.try_for_each(|entry| each(entry))
+    shown.try_for_each(each)
 }
 
 /// Calls `f` with the open object of this kind at an address, and returns the result of `f`; `None` if there

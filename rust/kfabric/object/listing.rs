@@ -2,7 +2,8 @@
 
 //! A listing of the open objects, which user space gets over generic netlink.
 //!
-//! A listing is a copy. It keeps nothing open, so an object of it may have been closed since.
+//! A listing is a copy. It keeps nothing open, so an object of it may have been closed since. Its memory is charged to
+//! the task that asks, because any user may ask.
 //!
 //! Specification: [`Documentation/netlink/kfi.yaml`](srctree/Documentation/netlink/kfi.yaml)
 
@@ -28,7 +29,10 @@ use crate::{
     support::table::declared_in_c, //
 };
 use kernel::{
-    alloc::AllocError,
+    alloc::{
+        flags::GFP_KERNEL_ACCOUNT,
+        AllocError, //
+    },
     str::CString, //
 };
 use kfi_bindings::{
@@ -71,10 +75,10 @@ impl Group {
             objects: KVVec::new(),
         };
         let is_wanted = |of: u32| class == KFI_CLASS_UNSPEC || class == of;
-        let mut room = 16_usize;
+        let mut room = 16;
         loop {
             group.objects.clear();
-            group.objects.reserve(room, GFP_KERNEL)?;
+            group.objects.reserve(room, GFP_KERNEL_ACCOUNT)?;
             if is_wanted(T::CLASS.number()) {
                 let mut about = kfi_helper_object {
                     id: number,
@@ -82,20 +86,21 @@ impl Group {
                     ..pin_init::zeroed()
                 };
                 closing::describe(object, &mut about);
-                group.objects.push(about, GFP_KERNEL)?;
+                group.objects.push(about, GFP_KERNEL_ACCOUNT)?;
             }
-            let mut all = true;
+            let mut missed = 0_usize;
             object.child_list().describe(|mut about| {
                 // A domain has a group of its own.
                 if is_wanted(about.class) && about.class != DomainBody::CLASS.number() {
                     about.parent = number;
-                    all &= group.objects.push_within_capacity(about).is_ok();
+                    missed += usize::from(group.objects.push_within_capacity(about).is_err());
                 }
             });
-            if all {
+            if missed == 0 {
                 return Ok(group);
             }
-            room = room.max(group.objects.capacity()).saturating_mul(2);
+            // Others may open more meanwhile.
+            room = group.objects.capacity() + missed + missed / 8 + 16;
         }
     }
 }
@@ -119,7 +124,7 @@ impl Listing {
             } else {
                 return Ok(());
             };
-            groups.push(group?, GFP_KERNEL)
+            groups.push(group?, GFP_KERNEL_ACCOUNT)
         })?;
         Ok(Self {
             groups,
@@ -164,7 +169,7 @@ impl Listing {
 #[no_mangle]
 unsafe extern "C" fn kfi_core_listing(class: u32) -> *mut c_void {
     let _noio = NoIo::enter();
-    let listing = Listing::new(class).and_then(|listing| Ok(KBox::new(listing, GFP_KERNEL)?));
+    let listing = Listing::new(class).and_then(|listing| KBox::new(listing, GFP_KERNEL_ACCOUNT));
     listing.map_or_else(
         |no_memory| Error::from(no_memory).to_ptr(),
         |listing| KBox::into_raw(listing).cast(),

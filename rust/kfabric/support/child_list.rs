@@ -33,7 +33,7 @@ use kfi_bindings::kfi_helper_object;
 /// The entry is in a list of children, and doesn't leave it before this has returned.
 pub(crate) type End = unsafe fn(NonNull<ChildEntry>);
 
-/// Adds to a listing what is known of a child. Any context; the lock of the list is held.
+/// Fills in the listing entry of a child. Any context; the lock of the list is held.
 ///
 /// # Safety
 ///
@@ -232,7 +232,7 @@ impl ChildList {
         })
     }
 
-    /// Calls `each` with what is known of each child that is in the list. `each` runs with a lock held and interrupts
+    /// Calls `each` with the listing entry of each child. `each` runs with a lock held and interrupts
     /// off. Any context.
     pub(crate) fn describe(&self, mut each: impl FnMut(kfi_helper_object)) {
         for (index, part) in self.parts.iter().enumerate() {
@@ -362,7 +362,7 @@ impl ChildEntry {
         PartOf(self.kind.addr() & PART_BITS)
     }
 
-    /// Returns what is known of the child, whose part has this index.
+    /// Returns the listing entry of the child, whose part has this index.
     ///
     /// # Safety
     ///

@@ -177,7 +177,8 @@ impl<T, U: Users> Gate<T, U> {
             return None;
         }
         // SAFETY: The user was counted in the phase `Open`. A `Drained` exists only after all
-        // counted users have left, so nobody changes `inside`.
+        // counted users have left, or have promised `give_up` not to use the object. So nobody changes
+        // `inside` under this user.
         let inside = unsafe { self.content() }?;
         // SAFETY: `users` has just counted this user, and `inside` is the object of this gate.
         Some(unsafe { BusyGuard::new(inside, &self.users) })
@@ -364,7 +365,7 @@ impl<'a, T> Shut<'a, T, Shared> {
         self.gate.users.count()
     }
 
-    /// Takes the gate for drained. Any context.
+    /// Treats the gate as drained. Any context.
     ///
     /// # Safety
     ///

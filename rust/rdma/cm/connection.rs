@@ -379,7 +379,7 @@ impl ConnState {
             Step::Ended => (),
             Step::Established if self.closing.load(Relaxed) => self.end(id, Event::Disconnected),
             Step::Established => {
-                // Nobody may read a polled queue. Requests that have completed are no stall.
+                // A polled queue may have no reader. Completed requests are no stall.
                 if let Some(cq) = self.endpoint.qp.send_cq() {
                     cq.progress();
                 }

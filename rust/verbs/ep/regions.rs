@@ -243,7 +243,7 @@ impl Inner {
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
     /// whether it has. Sleeps.
     fn await_end(&self, fate: &RegState, nudge: Nudge<'_>, limit: u32) -> bool {
-        // Nobody may read a polled queue meanwhile.
+        // The polled queue may have no reader meanwhile.
         self.with_polled(Cq::progress);
         if fate.is_settled() {
             return true;

@@ -4,7 +4,10 @@
 
 use std::{
     fmt,
-    io, //
+    io::{
+        self,
+        Write, //
+    }, //
 };
 
 /// A failure, in one line.
@@ -18,7 +21,7 @@ impl Error {
         Self { text: text.into() }
     }
 
-    /// Returns a failure to write to standard output. A reader that has gone is none.
+    /// Returns a failure to write to standard output. A closed pipe is no failure.
     pub fn output(e: io::Error) -> Result<(), Self> {
         match e.kind() {
             io::ErrorKind::BrokenPipe => Ok(()),
@@ -31,4 +34,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Writes to standard error. If it is closed, the exit code still says that something failed.
+pub fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }

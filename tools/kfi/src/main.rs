@@ -25,7 +25,10 @@ use clap::{
     Parser,
     Subcommand, //
 };
-use error::Error;
+use error::{
+    tell,
+    Error, //
+};
 use family::Kfi;
 use names::Class;
 use serde::Serialize;
@@ -170,18 +173,18 @@ fn main() -> ExitCode {
             }
         }
         Err(e) if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprint!("{}", e.render());
+            tell(&e.render().to_string());
             return ExitCode::from(2);
         }
         Err(e) => {
-            eprintln!("kfi: {}", usage(&e));
+            tell(&format!("kfi: {}\n", usage(&e)));
             return ExitCode::from(2);
         }
     };
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("kfi: {e}");
+            tell(&format!("kfi: {e}\n"));
             ExitCode::FAILURE
         }
     }

@@ -3,7 +3,10 @@
 //! `kfi trace`: an instance of tracefs of its own, with the event kfi:kfi_refused.
 
 use crate::{
-    error::Error,
+    error::{
+        tell,
+        Error, //
+    },
     refusal::Line,
     sys, //
 };
@@ -80,7 +83,7 @@ impl Instance {
     }
 
     fn has_event(&self) -> bool {
-        self.directory.join(EVENT).exists()
+        fs::read(self.directory.join(EVENT).join("enable")).is_ok_and(|on| on.starts_with(b"1"))
     }
 
     fn pipe(&self) -> Result<File, Error> {
@@ -96,7 +99,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if let Err(e) = fs::remove_dir(&self.directory) {
-            eprintln!("kfi: {}: {e}", self.directory.display());
+            tell(&format!("kfi: {}: {e}\n", self.directory.display()));
         }
     }
 }
