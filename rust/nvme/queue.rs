@@ -79,6 +79,8 @@ impl<T: Transport> HostQueue<T> {
     ///
     /// The caller has the controller.
     pub(crate) fn stop(&self) {
+        // Tasks that free memory may wait for the requests of this queue.
+        let _noio = NoIo::enter();
         let mut is_open = self.is_open.lock();
         self.is_live.store(false, Release);
         if !mem::take(&mut *is_open) {

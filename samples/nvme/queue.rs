@@ -465,6 +465,9 @@ impl WorkItem for Inner {
             }
             drop(inside);
             fsleep(A_MOMENT);
+            // Behind the work of other queues.
+            let _ = this.tasks.enqueue(this.clone());
+            return;
         }
     }
 }

@@ -492,12 +492,22 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
     /// # Errors
     ///
     /// The errors of [`read`](Self::read).
-    pub fn each(&self, f: impl FnMut(Ended<B, C>)) -> Result<(), Errno> {
+    pub fn each(&self, mut f: impl FnMut(Ended<B, C>)) -> Result<(), Errno> {
         let requests = Requests {
             completions: self.queue.completions(),
             requests: PhantomData,
         };
-        requests.each(f)
+        // Only a handler is called again for what follows a short read.
+        loop {
+            let mut found = false;
+            requests.each(|ended| {
+                found = true;
+                f(ended);
+            })?;
+            if !found {
+                return Ok(());
+            }
+        }
     }
 
     /// Returns the next completed transfer: `kfi_cq_sread()`. Sleeps until there is one, for at
