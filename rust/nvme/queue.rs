@@ -121,7 +121,8 @@ impl<T: Transport> HostQueue<T> {
             pr_warn!("queue {qid}: {left} capsules are leaked: a device does not return them\n");
             // They refer to this.
             // SAFETY: `new` has made an `Arc` of this value.
-            mem::forget(ManuallyDrop::new(unsafe { Arc::from_raw(self) }).clone());
+            let this = ManuallyDrop::new(unsafe { Arc::from_raw(self) });
+            mem::forget(Arc::clone(&this));
         }
     }
 
