@@ -181,11 +181,6 @@ void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 re
 	nvme_complete_async_event(ctrl, cpu_to_le16(status), &value);
 }
 
-void nvme_helper_complete_timed_out(struct request *rq)
-{
-	nvmf_complete_timed_out_request(rq);
-}
-
 u32 nvme_helper_segments(struct request *rq)
 {
 	return blk_rq_nr_phys_segments(rq);

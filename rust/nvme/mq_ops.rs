@@ -242,8 +242,10 @@ impl<T: Transport> MqOps<T> {
         queue.stop();
         // The request has ended now, unless the block layer has kept it from that to test timeouts. Nobody
         // sends it again meanwhile: the gate stays closed until teardown, which waits for this handler.
+        // The function looks at the state once. nvmf_complete_timed_out_request() looks twice, and takes a request
+        // that ends and is freed in between for one that has not ended.
         // SAFETY: The block layer has a reference to the request, which may be complete.
-        unsafe { b::nvme_helper_complete_timed_out(rq) };
+        unsafe { b::nvme_cancel_request(rq, ctrl.raw().cast()) };
         // Setup may have ended meanwhile. A live controller must not have a queue that is stopped.
         if ctrl.is_live() {
             ctrl.recover(fmt!("queue {qid}: timeout"));
