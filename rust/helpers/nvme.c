@@ -2,6 +2,7 @@
 /* Helpers of the `nvme` crate (see the header). */
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
+#include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nvme.h>
@@ -179,6 +180,12 @@ void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 re
 	union nvme_result value = { .u64 = cpu_to_le64(result) };
 
 	nvme_complete_async_event(ctrl, cpu_to_le16(status), &value);
+}
+
+/* Memory that is leaked on purpose, by its beginning. Any context. */
+void nvme_helper_not_leak(const void *memory)
+{
+	kmemleak_not_leak(memory);
 }
 
 u32 nvme_helper_segments(struct request *rq)

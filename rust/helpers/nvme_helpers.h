@@ -57,6 +57,7 @@ struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_
 				    u32 index, u16 command_id);
 void nvme_helper_complete(struct request *rq, u16 status, u64 result);
 void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result);
+void nvme_helper_not_leak(const void *memory);
 u32 nvme_helper_segments(struct request *rq);
 u32 nvme_helper_payload(struct request *rq);
 u32 nvme_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
