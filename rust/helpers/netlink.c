@@ -15,9 +15,8 @@ static struct genl_family family;
 
 /* Adds a message with the attributes of @put. Returns -EMSGSIZE if there is no space. */
 static int put_message(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
-		       int (*put)(struct sk_buff *skb, const void *of, bool admin), const void *of)
+		       int (*put)(struct sk_buff *skb, const void *of, bool admin), const void *of, bool admin)
 {
-	bool admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
 	void *message = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
 				    NLM_F_MULTI, cmd);
 
@@ -87,7 +86,7 @@ static int info_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	const struct kfi_info *info;
 
 	while ((info = (const struct kfi_info *)cb->args[1])) {
-		if (put_message(skb, cb, KFI_CMD_INFO_GET, put_info, info))
+		if (put_message(skb, cb, KFI_CMD_INFO_GET, put_info, info, false))
 			break;
 		cb->args[1] = (long)info->next;
 	}
@@ -144,10 +143,11 @@ static int object_start(struct netlink_callback *cb)
 static int object_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	void *listing = (void *)cb->args[0];
+	bool admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
 	struct kfi_helper_object object;
 
 	while (kfi_core_listing_get(listing, &object)) {
-		if (put_message(skb, cb, KFI_CMD_OBJECT_GET, put_object, &object))
+		if (put_message(skb, cb, KFI_CMD_OBJECT_GET, put_object, &object, admin))
 			break;
 		kfi_core_listing_next(listing);
 	}

@@ -136,8 +136,7 @@ unsafe fn create<T: Transport>(
     check(unsafe { b::nvme_helper_default_port(raw) })?;
     // SAFETY: The options are valid during the call.
     let target = T::controller(&unsafe { Options::new(options) })?;
-    // SAFETY: A controller stays in the list until it is freed, and has options as long. Those of this
-    // one are valid.
+    // SAFETY: A controller has options until it is freed, and leaves the list before. `raw` are valid options.
     let same = |created: &Created| unsafe { b::nvmf_ip_options_match(created.0, raw) };
     // SAFETY: The options are valid.
     if !unsafe { (*raw).duplicate_connect } && CREATED.lock().iter().any(same) {

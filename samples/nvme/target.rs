@@ -81,9 +81,9 @@ impl Target {
         })
     }
 
-    /// Returns the offers that lead to the target, of which [`usable`] picks one. The admin queue,
-    /// which is connected first, finds them anew: a device that went and came back is another one. The
-    /// I/O queues are on the same device. Sleeps, for some seconds if nobody has the address.
+    /// Returns the offers that lead to the target. [`usable`] picks one. The admin queue, which is
+    /// connected first, finds them anew: a device that went and came back is another one. The I/O
+    /// queues are on the same device. Sleeps, for some seconds if nobody has the address.
     ///
     /// # Errors
     ///

@@ -115,8 +115,8 @@ pub(crate) unsafe fn show(fid: *mut kfid) {
 impl InstanceEntry {
     /// Returns the object, if it is of this kind.
     pub(super) fn object<T: Object>(&self) -> Option<&Obj<T>> {
-        // SAFETY: `fid` is an open object by the invariant: `each` passes on what is shown. It stays while the lock of
-        // the list is held, of which `self` is a part.
+        // SAFETY: `fid` is an open object by the invariant: `each` passes on what is shown. It stays while the caller of
+        // `each` has `self`, since the list is locked until then.
         unsafe { Obj::from_fid(self.fid) }.ok()
     }
 

@@ -399,7 +399,7 @@ impl<T, U: Users> Drained<'_, T, U> {
     /// does.
     pub fn replace(self, inside: T) {
         let gate = self.0.gate;
-        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
+        // SAFETY: By the invariants, no user uses the object, none enters, and this is the only keeper.
         unsafe { *gate.inside.get() = Some(inside) };
         let mut phase = gate.phase.lock();
         *phase = Phase::Open;
@@ -412,7 +412,7 @@ impl<T, U: Users> Drained<'_, T, U> {
     /// for long.
     pub fn reset(self) -> Option<T> {
         let gate = self.0.gate;
-        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
+        // SAFETY: By the invariants, no user uses the object, none enters, and this is the only keeper.
         let inside = unsafe { (*gate.inside.get()).take() };
         gate.end(Phase::Empty);
         inside
@@ -422,7 +422,7 @@ impl<T, U: Users> Drained<'_, T, U> {
     /// object does.
     pub fn take_away(self) {
         let gate = self.0.gate;
-        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
+        // SAFETY: By the invariants, no user uses the object, none enters, and this is the only keeper.
         unsafe { *gate.inside.get() = None };
         gate.end(Phase::Gone);
     }

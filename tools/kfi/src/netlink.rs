@@ -97,18 +97,26 @@ struct Message<'a> {
     payload: &'a [u8],
 }
 
-/// Splits a datagram into its messages.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
+/// Splits bytes into what `parse` takes from their beginning, up to the first failure.
+fn all<'a, T>(
+    mut bytes: &'a [u8],
+    parse: fn(&mut &'a [u8]) -> Result<T, Malformed>,
+) -> impl Iterator<Item = Result<T, Malformed>> + use<'a, T> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
         }
-        let message = message(&mut bytes);
-        if message.is_err() {
+        let parsed = parse(&mut bytes);
+        if parsed.is_err() {
             bytes = &[];
         }
-        Some(message)
+        Some(parsed)
     })
+}
+
+/// Splits a datagram into its messages.
+fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
+    all(bytes, message)
 }
 
 fn message<'a>(bytes: &mut &'a [u8]) -> Result<Message<'a>, Malformed> {
@@ -171,17 +179,8 @@ impl Attribute<'_> {
 }
 
 /// Splits the payload of a message into its attributes.
-pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<Attribute<'_>, Malformed>> {
-    std::iter::from_fn(move || {
-        if bytes.is_empty() {
-            return None;
-        }
-        let attribute = attribute(&mut bytes);
-        if attribute.is_err() {
-            bytes = &[];
-        }
-        Some(attribute)
-    })
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<Attribute<'_>, Malformed>> {
+    all(bytes, attribute)
 }
 
 fn attribute<'a>(bytes: &mut &'a [u8]) -> Result<Attribute<'a>, Malformed> {

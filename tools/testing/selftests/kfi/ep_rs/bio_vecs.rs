@@ -36,14 +36,14 @@ const OFFSET: usize = 1024;
 const REST: usize = 512;
 pub(crate) const LEN: usize = PAGE_SIZE - OFFSET + REST;
 
-/// Parts of two pages.
+/// Parts of pages.
 ///
 /// # Invariants
 ///
 /// `list` names parts of `pages`, which are zeroed when they are allocated.
 pub(crate) struct Sectors {
-    _pages: [Page; 2],
-    list: [bio_vec; 2],
+    _pages: KVec<Page>,
+    list: KVec<bio_vec>,
     writable: bool,
     _counted: Tag,
 }
@@ -73,23 +73,31 @@ impl Sectors {
         Ok(BioVecList::new(Self::new(writable)?))
     }
 
-    /// Makes zeroed parts of pages.
+    /// Makes zeroed parts of two pages.
     pub(crate) fn new(writable: bool) -> Result<Self> {
-        let page = || Page::alloc_page(GFP_KERNEL | __GFP_ZERO);
-        let pages = [page()?, page()?];
-        let [first, second] = &pages;
-        let list = [
-            bio_vec {
-                bv_page: first.as_ptr(),
-                bv_len: u32::try_from(PAGE_SIZE - OFFSET)?,
-                bv_offset: u32::try_from(OFFSET)?,
-            },
-            bio_vec {
-                bv_page: second.as_ptr(),
-                bv_len: u32::try_from(REST)?,
-                bv_offset: 0,
-            },
-        ];
+        let parts = [(0, OFFSET, PAGE_SIZE - OFFSET), (1, 0, REST)];
+        Self::of(2, parts.into_iter(), writable)
+    }
+
+    /// Makes zeroed parts of `count` pages. A part has the index of a page, and its offset and length in bytes.
+    pub(crate) fn of(
+        count: usize,
+        parts: impl Iterator<Item = (usize, usize, usize)>,
+        writable: bool,
+    ) -> Result<Self> {
+        let mut pages = KVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            pages.push(Page::alloc_page(GFP_KERNEL | __GFP_ZERO)?, GFP_KERNEL)?;
+        }
+        let mut list = KVec::new();
+        for (index, offset, len) in parts {
+            let part = bio_vec {
+                bv_page: pages.get(index).ok_or(EINVAL)?.as_ptr(),
+                bv_len: len.try_into()?,
+                bv_offset: offset.try_into()?,
+            };
+            list.push(part, GFP_KERNEL)?;
+        }
         // INVARIANT: Just made so.
         Ok(Self {
             _pages: pages,

@@ -2,22 +2,19 @@
 
 //! Messages of a header and bio_vecs behind it.
 
-use crate::pair::{
-    check,
-    done,
-    pattern,
-    Pair,
-    Place,
-    Tag, //
+use crate::{
+    bio_vecs::Sectors,
+    pair::{
+        check,
+        done,
+        pattern,
+        Pair,
+        Place,
+        Tag, //
+    }, //
 };
-use kernel::{
-    alloc::flags::__GFP_ZERO,
-    bindings::bio_vec,
-    page::Page,
-    prelude::*, //
-};
+use kernel::prelude::*;
 use kfabric::consumer::{
-    BioVecs,
     Errno,
     Framed,
     Kind,
@@ -30,59 +27,13 @@ const DISTANCE: usize = 16;
 /// Number of bytes that can be received.
 const MOST: usize = 256;
 
-/// Parts of a page.
-///
-/// # Invariants
-///
-/// `list` names parts of the page, which is zeroed.
-struct Parts {
-    _page: Page,
-    list: KVec<bio_vec>,
-}
-
-#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
-// SAFETY: A pointer to a page may be used by any thread.
-unsafe impl Send for Parts {}
-
-#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
-// SAFETY: By the type invariant the page is there as long as the value. Nobody has a reference to its bytes.
-unsafe impl BioVecs for Parts {
-    fn bio_vecs(&self) -> &[bio_vec] {
-        &self.list
-    }
-
-    fn is_readable(&self) -> bool {
-        true
-    }
-
-    fn is_writable(&self) -> bool {
-        true
-    }
-}
-
-impl Parts {
-    fn new(count: usize) -> Result<Self> {
-        let page = Page::alloc_page(GFP_KERNEL | __GFP_ZERO)?;
-        let mut list = KVec::with_capacity(count, GFP_KERNEL)?;
-        for part in 0..count {
-            let bio_vec = bio_vec {
-                bv_page: page.as_ptr(),
-                bv_len: LEN.try_into()?,
-                bv_offset: (part * DISTANCE).try_into()?,
-            };
-            list.push(bio_vec, GFP_KERNEL)?;
-        }
-        // INVARIANT: Just made so.
-        Ok(Self { _page: page, list })
-    }
-}
-
-type Message = Framed<Parts>;
+type Message = Framed<Sectors>;
 
 /// Makes a message with a header of `header` bytes and `parts` parts.
 fn message(header: usize, parts: usize) -> Result<Request<Message, Tag>> {
     let mut message = Framed::new(pattern(7, header)?);
-    message.set_data(Some(Parts::new(parts)?));
+    let data = (0..parts).map(|part| (0, part * DISTANCE, LEN));
+    message.set_data(Some(Sectors::of(1, data, true)?));
     Ok(Request::new(message, Tag::new(1))?)
 }
 
