@@ -167,7 +167,7 @@ impl<T: Transport> Controller<T> {
 
     /// Stops all queues, so that their requests end.
     pub(crate) fn stop_all(&self) {
-        self.queues.iter().for_each(|queue| queue.stop());
+        HostQueue::stop_all(self.queues.iter().map(Deref::deref));
     }
 
     /// Stops all queues if nobody wants the controller to connect. Looks again later.

@@ -9,6 +9,17 @@ use crate::{
     sendings::Sendings, //
 };
 
+/// The phase of a queue.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The gate is not open, and no request has a key. New queues are so, too.
+    Stopped,
+    /// The gate is open.
+    Open,
+    /// The gate is shut. Requests may have keys.
+    Stopping,
+}
+
 /// A queue of a controller.
 ///
 /// # Invariants
@@ -25,9 +36,9 @@ pub(crate) struct HostQueue<T: TagParts> {
     pub(crate) gate: Gate<T::Queue, Shared>,
     /// The users of the gate that are sendings.
     pub(crate) sendings: Sendings,
-    /// Whether the gate is open. Locked while a queue is opened or stopped.
+    /// Locked while a queue is opened or stopped.
     #[pin]
-    pub(crate) is_open: Mutex<bool>,
+    pub(crate) phase: Mutex<Phase>,
     /// Connect has succeeded, so that nvme-core may send all commands.
     pub(crate) is_live: Atomic<bool>,
     /// The connection is broken, as far as events tell.
@@ -46,8 +57,8 @@ unsafe impl<T: TagParts> Sync for HostQueue<T> {}
 /// Makes the lock of a queue. Not generic and not inlined: all transports share the key of its lock class, so they
 /// must share the name, too.
 #[inline(never)]
-fn new_is_open() -> impl PinInit<Mutex<bool>> {
-    new_mutex!(false, "nvme_queue")
+fn new_phase() -> impl PinInit<Mutex<Phase>> {
+    new_mutex!(Phase::Stopped, "nvme_queue")
 }
 
 impl<T: TagParts> HostQueue<T> {
@@ -69,7 +80,7 @@ impl<T: TagParts> HostQueue<T> {
                 tags,
                 gate <- Gate::empty(),
                 sendings: Sendings::new(),
-                is_open <- new_is_open(),
+                phase <- new_phase(),
                 is_live: Atomic::new(false),
                 is_broken: Atomic::new(false),
                 places: Atomic::new(0),

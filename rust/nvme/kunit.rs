@@ -514,7 +514,7 @@ mod tests {
         for step in steps().chunks(2).filter(|step| step[0] != b'E') {
             seen.extend_from_slice(step, GFP_KERNEL)?;
         }
-        assert_eq!(seen[..], *b"S1B1K1S2B2K2F1F2S0F0C0C1C2");
+        assert_eq!(seen[..], *b"S1B1S2B2K1K2F1F2S0F0C0C1C2");
         TARGET.lock().silent = None;
         core.transfer(0x22, 2)
     }

@@ -9,7 +9,10 @@
 
 use crate::{
     events::Events,
-    host_queue::HostQueue,
+    host_queue::{
+        HostQueue,
+        Phase, //
+    },
     pdu::Pdu,
     prelude::*,
     transport::{
@@ -18,7 +21,10 @@ use crate::{
         TransportQueue, //
     }, //
 };
-use core::mem::ManuallyDrop;
+use core::{
+    iter,
+    mem::ManuallyDrop, //
+};
 use kernel::time::{
     delay::fsleep,
     Delta,
@@ -36,8 +42,9 @@ impl<T: Transport> HostQueue<T> {
     ///
     /// - `ENOTCONN`: the queue was stopped meanwhile.
     pub(crate) fn set_live(&self) -> Result {
-        let is_open = self.is_open.lock();
-        self.is_live.store(*is_open, Release);
+        let phase = self.phase.lock();
+        let is_open = *phase == Phase::Open;
+        self.is_live.store(is_open, Release);
         is_open.then_some(()).ok_or(Errno::ENOTCONN.into())
     }
 
@@ -58,7 +65,7 @@ impl<T: Transport> HostQueue<T> {
         }
         self.sendings.clear();
         let connection = connect(Events(self.clone()))?;
-        let mut is_open = self.is_open.lock();
+        let mut phase = self.phase.lock();
         // SAFETY: The caller has the controller. `queue_depth` is written before the first request,
         // which is later.
         let tags = unsafe { (*self.tags().0).queue_depth };
@@ -66,32 +73,60 @@ impl<T: Transport> HostQueue<T> {
         self.places
             .store(if places < tags { places } else { 0 }, Relaxed);
         self.taken.store(0, Relaxed);
-        *is_open = self.gate.open(connection);
+        if self.gate.open(connection) {
+            *phase = Phase::Open;
+        }
         // An event before the gate was open found nobody to stop.
-        if !*is_open || self.is_broken() {
+        if *phase != Phase::Open || self.is_broken() {
             return Err(Errno::ENOTCONN.into());
         }
         Ok(())
     }
 
-    /// Stops the queue, and ends the keys of all its requests, so that they can be cancelled. The
-    /// connection stays until [`free`](Self::free). Sleeps.
+    /// Stops queues, and ends the keys of all their requests, so that they can be cancelled. The
+    /// connections stay until [`free`](Self::free). The queues share the time that a device has to
+    /// return capsules. Sleeps.
     ///
     /// The caller has the controller.
-    pub(crate) fn stop(&self) {
-        // Tasks that free memory may wait for the requests of this queue.
+    pub(crate) fn stop_all<'a>(queues: impl Iterator<Item = &'a Self> + Clone) {
+        // Tasks that free memory may wait for the requests of these queues.
         let _noio = NoIo::enter();
-        let mut is_open = self.is_open.lock();
+        queues.clone().for_each(Self::begin_stop);
+        let begun = Instant::now();
+        queues.for_each(|queue| queue.end_stop(begun));
+    }
+
+    /// Stops this queue like [`stop_all`](Self::stop_all). Sleeps.
+    pub(crate) fn stop(&self) {
+        Self::stop_all(iter::once(self));
+    }
+
+    /// Shuts the gate, and ends the connection.
+    fn begin_stop(&self) {
+        let mut phase = self.phase.lock();
         self.is_live.store(false, Release);
-        if !mem::take(&mut *is_open) {
+        if *phase != Phase::Open {
             return;
         }
-        let Some(shut) = self.gate.shut() else {
+        *phase = Phase::Stopping;
+        if let Some(shut) = self.gate.shut() {
+            shut.get().stop();
+            shut.leave();
+        }
+    }
+
+    /// Waits for the users of the gate, and ends the keys of all requests, unless another task has done
+    /// that.
+    fn end_stop(&self, begun: Instant<Monotonic>) {
+        let mut phase = self.phase.lock();
+        if *phase != Phase::Stopping {
+            return;
+        }
+        *phase = Phase::Stopped;
+        let Some(shut) = self.gate.resume() else {
             return;
         };
         let connection = shut.get();
-        connection.stop();
-        let begun = Instant::<Monotonic>::now();
         while shut.users() != 0 {
             // Nobody else may poll any more.
             if connection.poll() {

@@ -6,7 +6,7 @@
 //!
 //! For the I/O queues, and after them for the admin queue:
 //!
-//! 1. [Stop](crate::host_queue::HostQueue::stop): the gate closes, so that no request is started. The
+//! 1. [Stop](HostQueue::stop): the gate closes, so that no request is started. The
 //!    connection ends, and all capsules come back. The transport ends the key of each request under
 //!    way, and the request is cancelled.
 //! 2. Wait until the block layer has taken back the requests that the closing gate refused, and until
@@ -24,9 +24,11 @@ use crate::{
     controller::Controller,
     ctrl::Work,
     failure::Failure,
+    host_queue::HostQueue,
     prelude::*,
     transport::Transport, //
 };
+use core::ops::Deref;
 
 impl<T: Transport> Controller<T> {
     /// Takes the I/O queues down. With `remove`, their tag set is freed. Sleeps.
@@ -35,7 +37,7 @@ impl<T: Transport> Controller<T> {
     /// to be not quiesced, with a warning. The gates do the same.
     fn teardown_io(&self, remove: bool) {
         let ctrl = self.raw();
-        self.io().iter().for_each(|queue| queue.stop());
+        HostQueue::stop_all(self.io().iter().map(Deref::deref));
         if self.has_io_tags.load(Relaxed) {
             let (set, _) = self.tags_of(1);
             // SAFETY: The controller has an I/O tag set. No request of it has a key.

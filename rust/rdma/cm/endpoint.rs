@@ -84,7 +84,7 @@ impl Endpoint {
     }
 
     /// Moves the queue pair to the error state and waits until all requests have completed. Returns
-    /// whether they have. Sleeps at most `limit` seconds for each queue.
+    /// whether they have. Sleeps at most `limit` seconds if a request does not end.
     ///
     /// The caller must have stopped posting. If this returns false, the device may execute requests
     /// until the endpoint is dropped.
@@ -100,8 +100,9 @@ impl Endpoint {
                 error.to_errno()
             ),
         }
-        // Both are drained, also if the first fails.
-        self.qp.drain(limit) & self.qp.drain_receives(limit)
+        // Both are drained, also if the first fails: its limit is over then.
+        let has_sent = self.qp.drain(limit);
+        self.qp.drain_receives(if has_sent { limit } else { 0 }) && has_sent
     }
 
     /// Checks whether a posted request has failed. Any context.
