@@ -86,18 +86,20 @@ disturb()
 }
 
 # The count of queues falls and rises at reconnecting.
-case_fewer_queues() { anew nr_io_queues=2 && under_io queues_change 3 2; }
+case_fewer_queues() { anew nr_io_queues=2 && under_io queues_change 3 2 0; }
 # Queues for reading and for writing become one that does both.
-case_split_queues() { anew nr_io_queues=1,nr_write_queues=1 && under_io queues_change 3 2; }
+case_split_queues() { anew nr_io_queues=1,nr_write_queues=1 && under_io queues_change 3 2 0; }
 # One of two queues for polling stays, and then none.
 case_fewer_polled()
 {
-	anew nr_io_queues=1,nr_poll_queues=2 && under_io queues_change 4 3 && under_io queues_change 4 2
+	anew nr_io_queues=1,nr_poll_queues=2 && under_io queues_change 4 3 1 && under_io queues_change 4 2 0
 }
-# queues_change MORE FEWER: numbers with the admin queue.
+# queues_change MORE FEWER POLLS: numbers with the admin queue, and whether the path to the disk can be polled with the
+# fewer queues.
 queues_change()
 {
 	queues_are "$1" && echo $(($2 - 1)) >$subsystem/attr_qid_max && wait_for 60 queues_are "$2" && goes_on &&
+		[ "$(cat "$sys/$ctrl"/nvme*n1/queue/io_poll)" = "$3" ] &&
 		echo 127 >$subsystem/attr_qid_max && wait_for 60 queues_are "$1"
 	_result=$?
 	echo 127 >$subsystem/attr_qid_max
