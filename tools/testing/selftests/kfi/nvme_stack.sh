@@ -12,6 +12,8 @@
 # So many times 4 MiB of memory are swapped.
 blocks=4
 [ -z "$KFI_SOAK" ] || blocks=$((4 + KFI_SOAK / 4))
+# So many copies of the files are in each file system.
+copies=$((2 * ${KFI_SCALE:-100} / 100 + 1))
 devices=2
 
 clean_up()
@@ -58,13 +60,13 @@ check_btrfs() { btrfs check --check-data-csum "$1"; }
 mounted()
 {
 	quiet make_"$1" "$2" && mount -t "$1" "$2" "$dir/mnt" || return
-	for _i in 1 2 3; do
+	for _i in $(seq $copies); do
 		mkdir "$dir/mnt/$_i" && cp -r "$here" "$dir/a" "$dir/mnt/$_i" || return
 	done
 	(cd "$dir/mnt" && find . -type f | sort | xargs md5sum) >"$dir/sums"
 	[ "$(wc -l <"$dir/sums")" -gt 30 ] && umount "$dir/mnt" && forget && quiet check_"$1" "$2" &&
 		mount -t "$1" "$2" "$dir/mnt" && (cd "$dir/mnt" && quiet md5sum -c "$dir/sums") &&
-		same $((4 << 20)) "$dir/a" "$dir/mnt/3/a" && umount "$dir/mnt" && quiet check_"$1" "$2"
+		same $((4 << 20)) "$dir/a" "$dir/mnt/$copies/a" && umount "$dir/mnt" && quiet check_"$1" "$2"
 }
 case_ext4() { mounted ext4 "$disk"; }
 case_xfs() { mounted xfs "$disk"; }
