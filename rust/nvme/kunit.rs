@@ -16,7 +16,7 @@
 //! | F | a queue is freed |
 //! | D | the controller is deleted |
 //! | G | the controller is freed |
-//! | X | a request got an answer that it must not get |
+//! | X | a request got an answer or a capsule that it must not get |
 
 use crate::{
     ctrl::Ctrl,
@@ -192,7 +192,8 @@ fn steps() -> KVec<u8> {
 struct MadeUp;
 
 impl TagParts for MadeUp {
-    type Capsule = ();
+    /// Whether the device has kept it.
+    type Capsule = bool;
     /// Whether the target has a key.
     type Slot = bool;
     type Queue = Queue;
@@ -227,8 +228,8 @@ impl Transport for MadeUp {
         Ok(Place)
     }
 
-    fn slot(_: &Place, _: u16) -> Result<((), bool)> {
-        Ok(((), false))
+    fn slot(_: &Place, _: u16) -> Result<(bool, bool)> {
+        Ok((false, false))
     }
 
     fn connect(
@@ -256,8 +257,10 @@ impl TransportQueue<MadeUp> for Queue {
         mut request: Request<MadeUp>,
         _last: bool,
     ) -> Result<(), (Refusal, Request<MadeUp>)> {
-        if request.take_capsule().is_none() {
-            return Err((Refusal::Failed(EIO), request));
+        match request.take_capsule() {
+            None => return Err((Refusal::Failed(EIO), request)),
+            Some(true) => note(b'X', self.qid),
+            Some(false) => (),
         }
         *request.slot() = request.has_data();
         let [_, _, id0, id1, ..] = *request.command().as_bytes();
@@ -279,8 +282,8 @@ impl TransportQueue<MadeUp> for Queue {
         let respond = || self.events.response(&bytes).ok().flatten();
         // In one order or the other.
         let request = match id0 & 1 {
-            0 => respond().or(sending.sent(())),
-            _ => sending.sent(()).or_else(respond),
+            0 => respond().or(sending.sent(false)),
+            _ => sending.sent(false).or_else(respond),
         };
         if let Some(mut request) = request {
             *request.slot() = false;
@@ -303,8 +306,8 @@ impl TransportQueue<MadeUp> for Queue {
         false
     }
 
-    fn abandon(&self, capsule: &mut Option<()>, has_key: &mut bool) {
-        *capsule = Some(());
+    fn abandon(&self, capsule: &mut Option<bool>, has_key: &mut bool) {
+        *capsule = Some(false);
         if mem::take(has_key) {
             note(b'K', self.qid);
         }
@@ -323,7 +326,7 @@ impl TransportQueue<MadeUp> for Queue {
         drop(target);
         if let Some(sending) = sending {
             note(b'B', self.qid);
-            if sending.sent(()).is_some() {
+            if sending.sent(false).is_some() {
                 note(b'X', self.qid);
             }
         }
@@ -533,10 +536,12 @@ mod tests {
         // The queue can't be connected before the capsule comes back, which must not reach the request.
         let kept = TARGET.lock().kept.take();
         wait(|| TARGET.lock().steps.windows(6).any(|seen| seen == b"F0C0S0"));
-        assert!(kept.is_some_and(|sending| sending.sent(()).is_none()));
+        assert!(kept.is_some_and(|sending| sending.sent(true).is_none()));
         core.wait_live();
         TARGET.lock().silent = None;
-        core.transfer(0x44, 2)
+        core.transfer(0x44, 2)?;
+        assert!(at(b"X1").is_none());
+        Ok(())
     }
 
     #[test]
