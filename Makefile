@@ -196,7 +196,7 @@ env:
 demo:
 	@tools/vm/demo
 
-# In build/deb: kfabric-dkms, kfabric-dev and their source package.
+# In build/deb: kfabric-dkms, kfabric-dev, kfabric-tools and their source package.
 deb:
 	@tools/package
 
@@ -260,7 +260,7 @@ help:
 	@echo '  modules_install  the modules and samples into /lib/modules (INSTALL_MOD_PATH='
 	@echo '                   for another root); KFI_TESTS=y adds the selftests'
 	@echo '  install-dev      headers, symbols, crates for consumers (DESTDIR=, PREFIX=)'
-	@echo '  deb              Debian packages in build/deb: modules by DKMS; headers, manual pages'
+	@echo '  deb              Debian packages in build/deb: modules by DKMS; headers, manual pages; kfi(8)'
 	@echo '  clippy           the kernel'\''s lints; a warning is an error'
 	@echo '  fmt, fmt-check   the kernel'\''s formatting'
 	@echo '  checkpatch       the kernel'\''s style of C'
