@@ -227,6 +227,17 @@ static __always_inline bool is_linear(u64 addr)
 {
 	return addr - PAGE_OFFSET < VMALLOC_START - PAGE_OFFSET;
 }
+#elif defined(CONFIG_ARM64)
+/* Not virt_addr_valid(), which is false for the memory of devices. check_page() decides whether there is a page. */
+static __always_inline bool is_linear(u64 addr)
+{
+	return __is_lm_address(__tag_reset(addr));
+}
+
+static __always_inline u64 linear_phys(u64 addr)
+{
+	return __lm_to_phys(__tag_reset(addr));
+}
 #else
 static __always_inline bool is_linear(u64 addr)
 {

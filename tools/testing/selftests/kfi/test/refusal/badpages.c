@@ -46,21 +46,21 @@ static const char *use(struct kfi_env *env, struct reg_req *req, struct page *pa
 	return NULL;
 }
 
-/* The kernel image, by the pages that it is in. */
+/* The kernel image, by the pages that it is in. Its mapping may be another one than that of other memory. */
 
 static const char *text(struct kfi_env *env, struct reg_req *req)
 {
-	return use(env, req, virt_to_page(kfree));
+	return use(env, req, virt_to_page(lm_alias(kfree)));
 }
 
 static const char *rodata(struct kfi_env *env, struct reg_req *req)
 {
-	return use(env, req, virt_to_page(hex_asc));
+	return use(env, req, virt_to_page(lm_alias(hex_asc)));
 }
 
 static const char *data(struct kfi_env *env, struct reg_req *req)
 {
-	return use(env, req, virt_to_page(&init_task));
+	return use(env, req, virt_to_page(lm_alias(&init_task)));
 }
 
 /* Returns a page frame behind all memory, which has no struct page. */

@@ -191,15 +191,17 @@ static void free_dma_pool(struct memory *m)
 		platform_device_unregister(m->pdev);
 }
 
-/* So large that the first chunk, which is of the image, has no room. */
+/* So large that the first chunk, which is of the image, has no room. Areas can't be larger. */
+#define AREA	SZ_32K
 static void __percpu *area;
 
 static const char *percpu(struct memory *m)
 {
-	area = __alloc_percpu(SZ_32K, PAGE_SIZE);
+	area = __alloc_percpu(AREA, PAGE_SIZE);
 	if (!area)
 		return NULL;
-	use(m, per_cpu_ptr(area, cpumask_first(cpu_online_mask)), PAGE_SIZE, ROW_LEN);
+	use(m, per_cpu_ptr(area, cpumask_first(cpu_online_mask)), ROW_ALIGN,
+	    min_t(size_t, ROW_LEN, AREA - 2 * ROW_ALIGN));
 	return is_vmalloc_addr(m->base) ? NULL : "the first chunk has so much room";
 }
 
