@@ -126,7 +126,8 @@ impl Cq {
         let mut free = self.free.load(Relaxed);
         loop {
             let left = free.checked_sub(entries).ok_or(ENOSPC)?;
-            match self.free.cmpxchg(free, left, Relaxed) {
+            // Acquires the end of the requests that had the entries.
+            match self.free.cmpxchg(free, left, Acquire) {
                 Ok(_) => break,
                 Err(now) => free = now,
             }
@@ -189,7 +190,7 @@ impl Entries {
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        self.cq.free.fetch_add(self.count, Relaxed);
+        self.cq.free.fetch_add(self.count, Release);
     }
 }
 

@@ -104,7 +104,8 @@ impl Outstanding {
     /// Returns the status that broke the queue, if any. Any context.
     #[inline]
     pub(crate) fn broken(&self) -> Option<WcStatus> {
-        let status = WcStatus::from_raw(self.standing.broken.load(Relaxed));
+        // Acquires why the queue was broken.
+        let status = WcStatus::from_raw(self.standing.broken.load(Acquire));
         (status != WcStatus::SUCCESS).then_some(status)
     }
 

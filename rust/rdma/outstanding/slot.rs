@@ -314,7 +314,7 @@ impl Standing {
             return;
         }
         let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
-        self.broken.store(first.as_raw(), Relaxed);
+        self.broken.store(first.as_raw(), Release);
     }
 }
 
