@@ -96,7 +96,9 @@ one_way()
 	rogue_up one_in=1000000000 way="$1" || return
 	# Without a disk when the controller has gone by a wrong response.
 	if rogue ctrl_loss_tmo=0,queue_size=16 >/dev/null && wait_for 60 disk_or_end && rogue_disk; then
-		for _n in 1 2 3; do
+		# More commands than the queue has tags, so that each tag is used again.
+		for _n in 1 2 3 4 5 6 7 8 9; do
+			[ -b "$disk" ] || break
 			reads 1
 			dd if="$dir/a" of="$disk" bs=16k count=1 oflag=direct conv=nocreat 2>/dev/null
 		done
