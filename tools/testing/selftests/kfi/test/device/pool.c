@@ -354,6 +354,9 @@ const struct kfi_suite suite_pool_ahead = {
 
 #define APART	100	/* no device region is spent by as many */
 
+/* The provider has large pages where it would need eight small ones. */
+#define LARGE	max(SZ_64K, 8 * PAGE_SIZE)
+
 /* Takes a region of @len bytes at @addr, and says which one of the device's it is. */
 static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
 {
@@ -374,7 +377,7 @@ static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
  */
 static void apart_case(struct kfi_test *t)
 {
-	size_t pages = SZ_64K / PAGE_SIZE;
+	size_t pages = LARGE / PAGE_SIZE;
 	u8 *run = PTR_ALIGN(t->env->arena[MEM_PAGES], SZ_64K);
 	static u32 large[APART], small[APART], single[APART];
 	unsigned int i, j, again = 0;
@@ -386,8 +389,8 @@ static void apart_case(struct kfi_test *t)
 	if (!memory)
 		return;
 	for (i = 0; i < APART && !t->failures; i++) {
-		large[i] = use_once(t, run, SZ_64K);
-		small[i] = use_once(t, memory, SZ_64K);
+		large[i] = use_once(t, run, LARGE);
+		small[i] = use_once(t, memory, LARGE);
 		single[i] = use_once(t, memory, LEN);
 		for (j = 0; j <= i; j++) {
 			EXPECT(t, large[i] != small[j] && large[j] != small[i],
