@@ -302,7 +302,7 @@ pub struct CompletionQueue(Handle<kfid_cq, (), Uses>);
 
 /// The objects that a queue keeps, dropped in this order.
 struct Uses {
-    _handler: Option<Hooked<dyn CompletionHandler>>,
+    handler: Option<Hooked<dyn CompletionHandler>>,
     domain: Arc<Domain>,
 }
 
@@ -380,7 +380,7 @@ impl CompletionQueue {
         // handler, to which `context` points, until the queue is closed.
         let cq = unsafe { open_by!(domain.as_raw(), cq_open(&mut attr; call, context)) }?;
         let uses = Uses {
-            _handler: handler,
+            handler,
             domain: domain.clone(),
         };
         // If there is no memory for the Arc, this drops the handle, which closes the queue.
@@ -420,6 +420,11 @@ impl CompletionQueue {
     /// - `ENOSYS`: the queue was opened without [`waits`](CompletionQueueOptions::waits).
     pub fn signal(&self) -> Result<(), Errno> {
         self.completions().signal()
+    }
+
+    /// Checks whether the queue was opened with a handler. Any context.
+    pub(super) fn has_handler(&self) -> bool {
+        self.0.lent().handler.is_some()
     }
 
     /// Returns the domain of the queue. Any context.

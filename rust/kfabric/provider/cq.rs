@@ -192,11 +192,14 @@ impl CqCore {
     /// Looks for completions of all endpoints. Any context.
     fn progress(&self) {
         let mut at = 0;
-        while let Some(source) = self.sources.with(|sources| sources.get(at).cloned()) {
-            if let Some(inside) = source.enter() {
-                if let Some(part) = inside.part() {
-                    part.progress();
-                }
+        let mut is_last = false;
+        while !is_last {
+            let source = self.sources.with(|sources| {
+                is_last = at + 1 >= sources.len();
+                sources.get(at).cloned()
+            });
+            if let Some((_inside, part)) = source.as_ref().and_then(|source| source.enter_part()) {
+                part.progress();
             }
             at += 1;
         }

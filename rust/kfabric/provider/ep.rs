@@ -100,6 +100,17 @@ impl EpCore {
         })
     }
 
+    /// Starts an access like [`enter`](Self::enter), and returns the provider's [attached](Self::attach) part, too. The
+    /// caller must drop the part first. Any context.
+    pub(crate) fn enter_part(&self) -> Option<(EndpointAccess<'_>, Arc<dyn EpPart>)> {
+        self.state.with(|state| {
+            let is_enabled = state.phase == EndpointPhase::Enabled;
+            let part = state.part.clone().filter(|_| is_enabled)?;
+            state.users += 1;
+            Some((EndpointAccess(self), part))
+        })
+    }
+
     /// Attaches the provider's part. The close drops it. May sleep for a short time.
     pub fn attach(&self, part: Arc<dyn EpPart>) {
         let before = self.state.with(|state| state.part.replace(part));
