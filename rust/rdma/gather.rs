@@ -107,6 +107,7 @@ impl Gather<Buffer> {
     /// Creates a gather of memory outside of this crate's regions, with capacity for `count` segments.
     /// The device writes to it if `written`. More than one segment allocates memory. Does not sleep if
     /// `flags` do not allow it.
+    #[inline]
     pub fn with_capacity(pd: &Pd, count: usize, written: bool, flags: Flags) -> Result<Self> {
         // INVARIANT: There are no segments.
         Ok(Self {
@@ -287,6 +288,7 @@ struct Mapping {
 
 impl Buffer {
     /// Creates a buffer of bytes that need no mapping.
+    #[inline]
     fn unmapped(bytes: Option<KVec<u8>>) -> Self {
         // INVARIANT: There is no mapping.
         Self {
@@ -298,6 +300,7 @@ impl Buffer {
     }
 
     /// Creates a buffer with capacity for `count` mappings. The device writes to them if `written`.
+    #[inline]
     fn new(device: &ARef<Device>, count: usize, written: bool, flags: Flags) -> Result<Self> {
         let mut this = Self::unmapped(None);
         if !device.is_software() {

@@ -133,11 +133,11 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     #[inline]
     pub fn new_in(memory: RequestMemory<W, F>, request: W, then: F) -> KBox<Self> {
         let this = KBox::into_raw(memory).cast::<Self>();
-        // One after the other, so that each is moved only once.
+        // One after the other, the largest first, so that each is moved only once.
         // SAFETY: `this` comes from a box of a request without a value, and all members get one.
         unsafe {
-            (&raw mut (*this).owner).write(Self::OWNER);
             (&raw mut (*this).request).write(request);
+            (&raw mut (*this).owner).write(Self::OWNER);
             (&raw mut (*this).then).write(then);
             KBox::from_raw(this)
         }

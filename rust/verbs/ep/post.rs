@@ -166,8 +166,12 @@ pub(super) fn receive(
 /// Must be dropped before the ticket of the transfer ends. Any context.
 pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<Buffer>, Refusal> {
     let pieces = local.pieces();
-    let memory = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC);
-    let mut memory = memory.map_err(driver_errors::not_mapped)?;
+    // The result is not moved: it is large.
+    let mut gather = Gather::with_capacity(pd, pieces.len(), written, GFP_ATOMIC)
+        .map_err(driver_errors::not_mapped);
+    let Ok(memory) = &mut gather else {
+        return gather;
+    };
     for piece in pieces {
         // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
         // mapping for the device, until the transfer completes. The ticket ends at that time. The core
@@ -184,7 +188,7 @@ pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<
         };
         added.map_err(driver_errors::not_mapped)?;
     }
-    Ok(memory)
+    gather
 }
 
 /// Returns new memory for a request, if there is some. Any context.
