@@ -224,16 +224,17 @@ impl<T: TagParts> Sending<T> {
         self.0.take().filter(|owner| owner.queue().sendings.end())
     }
 
-    /// Takes the request back because the device did not accept the capsule. Returns `None` if the
-    /// request has ended meanwhile, as its queue was stopped. Any context.
-    pub fn refused(self, capsule: T::Capsule) -> Option<Request<T>> {
+    /// Takes the request back because the device did not accept the capsule. Returns it, and true if
+    /// a response was noted. Returns `None` if the request has ended meanwhile, as its queue was
+    /// stopped. Any context.
+    pub fn refused(self, capsule: T::Capsule) -> Option<(Request<T>, bool)> {
         let mut owner = self.into_owner()?;
         owner.place_mut().capsule = Some(capsule);
-        owner.pdu().state.refused();
+        let is_answered = owner.pdu().state.refused();
         // An ill-behaved target may have answered what was not sent.
         // SAFETY: Nobody writes the answer of a request that is held.
         unsafe { *owner.pdu().answer.get() = Answer::NONE };
-        Some(Request(owner))
+        Some((Request(owner), is_answered))
     }
 
     /// Puts the capsule back when it was sent. Returns the request if its response is there already.

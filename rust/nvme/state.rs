@@ -39,16 +39,17 @@ impl PduState {
     }
 
     /// Takes a tag back whose capsule was not accepted. The response that an ill-behaved target may
-    /// have sent is dropped.
-    pub(crate) fn refused(&self) {
+    /// have sent is dropped. Returns true if there was one.
+    pub(crate) fn refused(&self) -> bool {
         while let Err(seen) = self.0.cmpxchg(UNDERWAY, HELD, Full) {
             // Another task notes a response, which takes a few instructions.
             if seen & ANSWERED != 0 {
                 self.hold();
-                return;
+                return true;
             }
             core::hint::spin_loop();
         }
+        false
     }
 
     /// Notes that the capsule is back. Returns true if the caller gets the request.
@@ -132,7 +133,7 @@ mod tests {
                 assert!(state.claim());
                 assert!(!state.answered());
             }
-            state.refused();
+            assert_eq!(state.refused(), answered);
             assert!(state.is_busy());
             assert!(!state.claim());
             state.end();

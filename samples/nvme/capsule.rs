@@ -4,7 +4,10 @@
 
 use crate::region::RequestData;
 use core::mem;
-use kernel::prelude::*;
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
 use kfabric::consumer::{
     Errno,
     Framed,
@@ -39,10 +42,10 @@ pub(crate) type Capsule = Request<Message, Purpose>;
 /// The memory of a capsule.
 pub(crate) type Message = Framed<RequestData>;
 
-/// Allocates a capsule with `len` bytes for a command or a response. May sleep.
-pub(crate) fn new(len: usize, purpose: Purpose) -> Result<Capsule> {
-    let bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
-    Ok(Request::new(Framed::new(bytes), purpose)?)
+/// Allocates a capsule with `len` bytes for a command or a response. Sleeps only if `flags` allow it.
+pub(crate) fn new(len: usize, purpose: Purpose, flags: Flags) -> Result<Capsule> {
+    let bytes = KVec::from_elem(0, len, flags)?;
+    Ok(Request::with_flags(Framed::new(bytes), purpose, flags)?)
 }
 
 /// Writes a command to a capsule. Any context.

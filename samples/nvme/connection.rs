@@ -113,7 +113,7 @@ impl Connection {
         let endpoint = MsgEndpoint::open(domain, info, transmit, &completions)?.enable()?;
         // The target may respond as soon as the connection is there.
         for _ in 0..receives {
-            endpoint.recv(capsule::new(RESPONSE, Purpose::Response)?)?;
+            endpoint.recv(capsule::new(RESPONSE, Purpose::Response, GFP_KERNEL)?)?;
         }
         let greeting = greeting(config);
         let connecting = endpoint.connect(&greeting)?;

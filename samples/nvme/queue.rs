@@ -133,7 +133,10 @@ impl Transport for Kfi {
     }
 
     fn slot(_target: &Target, _qid: u16) -> Result<(Capsule, Option<Region>)> {
-        Ok((capsule::new(Command::SIZE, Purpose::Idle)?, None))
+        Ok((
+            capsule::new(Command::SIZE, Purpose::Idle, GFP_KERNEL)?,
+            None,
+        ))
     }
 
     fn connect(
@@ -170,8 +173,13 @@ impl TransportQueue<Kfi> for Queue {
         mut request: Request<Kfi>,
         last: bool,
     ) -> Result<(), (Refusal, Request<Kfi>)> {
-        let Some(mut capsule) = request.take_capsule() else {
-            return Err((Refusal::Failed(EIO), request));
+        let capsule = match request.take_capsule() {
+            // A device has kept the capsule of an earlier request with this tag.
+            None => capsule::new(Command::SIZE, Purpose::Idle, GFP_NOWAIT).ok(),
+            capsule => capsule,
+        };
+        let Some(mut capsule) = capsule else {
+            return Err((Refusal::Busy, request));
         };
         let prepared = self.prepare(&mut request, &mut capsule);
         let (errno, request) = match prepared {
@@ -218,7 +226,7 @@ impl TransportQueue<Kfi> for Queue {
         let spare = state.with(|state| state.async_event.take());
         let mut capsule = match spare {
             Some(capsule) => capsule,
-            None => capsule::new(Command::SIZE, Purpose::Idle)?,
+            None => capsule::new(Command::SIZE, Purpose::Idle, GFP_KERNEL)?,
         };
         capsule::set(&mut capsule, command)?;
         *capsule.context_mut() = Purpose::AsyncEvent;
@@ -243,8 +251,8 @@ impl TransportQueue<Kfi> for Queue {
             self.connection.regions.empty(region);
         }
         if capsule.is_none() {
-            // If this fails, requests of the tag fail.
-            *capsule = capsule::new(Command::SIZE, Purpose::Idle).ok();
+            // If this fails, the next request of the tag allocates one.
+            *capsule = capsule::new(Command::SIZE, Purpose::Idle, GFP_KERNEL).ok();
         }
     }
 
@@ -306,7 +314,12 @@ impl Queue {
             Purpose::Command(sending) => {
                 capsule::empty(&mut capsule);
                 match sending.refused(capsule) {
-                    Some(request) => Err((errno, request)),
+                    Some((request, is_answered)) => {
+                        if is_answered {
+                            self.inner.early.fetch_sub(1, Relaxed);
+                        }
+                        Err((errno, request))
+                    }
                     None => Ok(()),
                 }
             }

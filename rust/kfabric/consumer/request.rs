@@ -6,6 +6,7 @@ use super::{
     error::leaked,
     *, //
 };
+use kernel::alloc::Flags;
 
 /// A request: memory for a transfer, and a context of the consumer.
 ///
@@ -65,13 +66,22 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
     ///
     /// - `ENOMEM`.
     pub fn new(memory: B, context: C) -> Result<Self, Errno> {
+        Self::with_flags(memory, context, GFP_KERNEL)
+    }
+
+    /// Creates a request like [`new`](Self::new). Sleeps only if `flags` allow it.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    pub fn with_flags(memory: B, context: C, flags: Flags) -> Result<Self, Errno> {
         let _noio = NoIo::enter();
         let inner = Inner {
             memory,
             context,
             part: None,
         };
-        Ok(Self(KBox::new(inner, GFP_KERNEL)?))
+        Ok(Self(KBox::new(inner, flags)?))
     }
 
     /// Selects the `len` bytes from `offset`, until the next call. Any context.
