@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work requests, for the `rdma` crate. */
 #include "rdma_helpers.h"
+#include "unfilled.h"
 
 /* Posts send requests. Any context. */
 int rdma_helper_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
@@ -32,8 +33,9 @@ int rdma_helper_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr)
  */
 int rdma_helper_post_chain(struct ib_qp *qp, struct ib_send_wr *first, struct ib_send_wr **bad)
 {
-	union rdma_helper_send_wr copies[CHAIN_PART];
-	struct ib_send_wr *from[CHAIN_PART], *next = first;
+	union rdma_helper_send_wr copies[CHAIN_PART] UNFILLED;
+	struct ib_send_wr *from[CHAIN_PART] UNFILLED;
+	struct ib_send_wr *next = first;
 
 	while (next) {
 		const struct ib_send_wr *bad_wr = NULL;
