@@ -25,7 +25,10 @@ use crate::{
     }, //
 };
 use core::{
-    mem::MaybeUninit,
+    mem::{
+        self,
+        MaybeUninit, //
+    },
     ptr, //
 };
 
@@ -124,22 +127,37 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
     /// `then`.
     pub fn try_new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>, F> {
         match KBox::new_uninit(flags) {
-            Ok(memory) => Ok(Self::new_in(memory, request, then)),
+            Ok(memory) => {
+                Self::new_in(memory, || Ok::<_, Error>(request), then).map_err(|(_, then)| then)
+            }
             Err(_) => Err(then),
         }
     }
 
-    /// Creates a request like [`Request::new`] in memory that there is. Any context.
+    /// Creates a request like [`Request::new`] in memory that there is. After an error of `request`, returns the error and
+    /// `then`. Any context.
     #[inline]
-    pub fn new_in(memory: RequestMemory<W, F>, request: W, then: F) -> KBox<Self> {
-        let this = KBox::into_raw(memory).cast::<Self>();
-        // One after the other, the largest first, so that each is moved only once.
-        // SAFETY: `this` comes from a box of a request without a value, and all members get one.
+    pub fn new_in<E>(
+        mut memory: RequestMemory<W, F>,
+        request: impl FnOnce() -> Result<W, E>,
+        then: F,
+    ) -> Result<KBox<Self>, (E, F)> {
+        let result = request();
+        let this = memory.as_mut_ptr();
+        if let Ok(request) = &result {
+            // A request is large, and each move of a value may copy it.
+            // SAFETY: `this` is valid for writes. `request` is forgotten below, so this moves it.
+            unsafe { ptr::copy_nonoverlapping(request, &raw mut (*this).request, 1) };
+        }
+        match result {
+            Ok(request) => mem::forget(request),
+            Err(error) => return Err((error, then)),
+        }
+        // SAFETY: `this` is valid for writes. All members have a value: `request` has returned one.
         unsafe {
-            (&raw mut (*this).request).write(request);
             (&raw mut (*this).owner).write(Self::OWNER);
             (&raw mut (*this).then).write(then);
-            KBox::from_raw(this)
+            Ok(memory.assume_init())
         }
     }
 

@@ -186,7 +186,10 @@ pub(super) fn map(pd: &Pd, local: &LocalPieces, written: bool) -> Result<Gather<
                 LocalPiece::Mapped { address, len } => memory.push(pd.local_key(), address, len),
             }
         };
-        added.map_err(driver_errors::not_mapped)?;
+        if let Err(error) = added {
+            gather = Err(driver_errors::not_mapped(error));
+            break;
+        }
     }
     gather
 }
@@ -243,15 +246,11 @@ pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
     memory: impl FnOnce() -> Option<RequestMemory<W, F>>,
     give: impl FnOnce(KBox<Request<W, F>>) -> Result<(), NotPosted<W, F>>,
 ) -> Result<(), (Refusal, F)> {
-    // First, so that the request is moved once.
     let Some(memory) = memory() else {
         return Err((Errno::ENOMEM.into(), then));
     };
-    let request = match request() {
-        Ok(request) => request,
-        Err(why) => return Err((why, then)),
-    };
-    give(Request::new_in(memory, request, then)).map_err(|refused| {
+    let request = Request::new_in(memory, request, then)?;
+    give(request).map_err(|refused| {
         let (error, then) = refused.into_then();
         (driver_errors::not_posted(error), then)
     })
