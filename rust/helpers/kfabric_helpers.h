@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
 #include <linux/spinlock_types.h>
+#include <linux/tracepoint-defs.h>
 #include <linux/types.h>
 
 struct bio_vec;
@@ -227,6 +228,37 @@ struct kfi_helper_object {
 	/* Seconds since it was opened. */
 	u32 age;
 };
+
+/* trace.c: events, whose static keys say whether somebody traces */
+enum kfi_helper_op {
+	KFI_HELPER_OP_SEND,
+	KFI_HELPER_OP_RECEIVE,
+	KFI_HELPER_OP_READ,
+	KFI_HELPER_OP_WRITE,
+	KFI_HELPER_OP_ATOMIC,
+};
+
+DECLARE_TRACEPOINT(kfi_mr_register);
+DECLARE_TRACEPOINT(kfi_mr_registered);
+DECLARE_TRACEPOINT(kfi_mr_close);
+DECLARE_TRACEPOINT(kfi_mr_closed);
+DECLARE_TRACEPOINT(kfi_connect);
+DECLARE_TRACEPOINT(kfi_connected);
+DECLARE_TRACEPOINT(kfi_disconnected);
+DECLARE_TRACEPOINT(kfi_post);
+DECLARE_TRACEPOINT(kfi_complete);
+DECLARE_TRACEPOINT(kfi_pool);
+void kfi_helper_trace_mr_register(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_mr_registered(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_mr_close(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_mr_closed(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_connect(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_connected(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_disconnected(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_op op, u64 bytes, u64 context,
+			   int err);
+void kfi_helper_trace_complete(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err);
+void kfi_helper_trace_pool(u64 domain_id, u32 pages, bool hit);
 
 int kfi_helper_netlink_register(void);
 void kfi_helper_netlink_unregister(void);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 #include <linux/limits.h>
 
 #include <kfabric.h>
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
 
 #include "kfabric_helpers.h"
 
@@ -12,6 +12,40 @@
 void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value)
 {
 	trace_kfi_refused(err, why, index, value);
+}
+
+/*
+ * The rest is called if the event is on: the caller asks its static key. Any context.
+ */
+
+#define OBJECT_EVENT(name)									\
+	void kfi_helper_trace_##name(const struct kfi_helper_object *of, int err)	\
+	{										\
+		trace_kfi_##name(of, err);						\
+	}
+
+OBJECT_EVENT(mr_register)
+OBJECT_EVENT(mr_registered)
+OBJECT_EVENT(mr_close)
+OBJECT_EVENT(mr_closed)
+OBJECT_EVENT(connect)
+OBJECT_EVENT(connected)
+OBJECT_EVENT(disconnected)
+
+void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_op op, u64 bytes, u64 context,
+			   int err)
+{
+	trace_kfi_post(of, op, bytes, context, err);
+}
+
+void kfi_helper_trace_complete(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err)
+{
+	trace_kfi_complete(domain_id, cq, context, flags, len, err);
+}
+
+void kfi_helper_trace_pool(u64 domain_id, u32 pages, bool hit)
+{
+	trace_kfi_pool(domain_id, pages, hit);
 }
 
 int kfi_refuse(int err, const char *why)

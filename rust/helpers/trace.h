@@ -7,6 +7,8 @@
 
 #include <linux/tracepoint.h>
 
+#include "kfabric_helpers.h"
+
 /*
  * kfi:kfi_refused - why a call was refused.
  *
@@ -30,6 +32,167 @@ TRACE_EVENT(kfi_refused,
 	),
 	TP_printk("err=%d why=\"%s\" index=%lld value=0x%llx", __entry->err, __get_str(why),
 		  (s64)__entry->index, __entry->value)
+);
+
+/*
+ * Events of a memory region. The numbers of region and domain are those of `kfi list`. A new region has no number
+ * before it is registered. err is the (negative) errno of a close.
+ */
+DECLARE_EVENT_CLASS(kfi_mr,
+	TP_PROTO(const struct kfi_helper_object *of, int err),
+	TP_ARGS(of, err),
+	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u64, mr)
+		__field(u64, length)
+		__field(u64, access)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->mr = of->id;
+		__entry->length = of->length;
+		__entry->access = of->access;
+		__entry->err = err;
+	),
+	TP_printk("provider=%s domain=%s domain_id=%llu mr=%llu length=%llu access=0x%llx err=%d",
+		  __get_str(provider), __get_str(domain), __entry->domain_id, __entry->mr,
+		  __entry->length, __entry->access, __entry->err)
+);
+
+/* The provider begins a registration. */
+DEFINE_EVENT(kfi_mr, kfi_mr_register,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* The consumer gets a region. If an event queue reports registrations, it is still pending. */
+DEFINE_EVENT(kfi_mr, kfi_mr_registered,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* The close of a region begins. */
+DEFINE_EVENT(kfi_mr, kfi_mr_close,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* The close of a region has ended: no peer can reach the memory. */
+DEFINE_EVENT(kfi_mr, kfi_mr_closed,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* kfi:kfi_post - a transfer was posted. err is 0 or the (negative) errno for the caller. */
+TRACE_EVENT(kfi_post,
+	TP_PROTO(const struct kfi_helper_object *of, u32 op, u64 bytes, u64 context, int err),
+	TP_ARGS(of, op, bytes, context, err),
+	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u32, class)
+		__field(u64, id)
+		__field(u32, op)
+		__field(u64, bytes)
+		__field(u64, context)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->class = of->class;
+		__entry->id = of->id;
+		__entry->op = op;
+		__entry->bytes = bytes;
+		__entry->context = context;
+		__entry->err = err;
+	),
+	TP_printk("provider=%s domain=%s domain_id=%llu %s=%llu op=%s bytes=%llu context=0x%llx err=%d",
+		  __get_str(provider), __get_str(domain), __entry->domain_id,
+		  __entry->class == KFI_CLASS_EP ? "ep" : "srx", __entry->id,
+		  __print_symbolic(__entry->op, { KFI_HELPER_OP_SEND, "send" }, { KFI_HELPER_OP_RECEIVE, "receive" },
+				   { KFI_HELPER_OP_READ, "read" }, { KFI_HELPER_OP_WRITE, "write" },
+				   { KFI_HELPER_OP_ATOMIC, "atomic" }),
+		  __entry->bytes, __entry->context, __entry->err)
+);
+
+/*
+ * kfi:kfi_complete - a completion queue gets an entry.
+ *
+ * context is that of the call that posted the transfer. flags are those of the entry, as KFI_SEND. len is the length of
+ * a message that was received. err is 0 or a (negative) errno.
+ */
+TRACE_EVENT(kfi_complete,
+	TP_PROTO(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err),
+	TP_ARGS(domain_id, cq, context, flags, len, err),
+	TP_STRUCT__entry(
+		__field(u64, domain_id)
+		__field(u64, cq)
+		__field(u64, context)
+		__field(u64, flags)
+		__field(u64, len)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->domain_id = domain_id;
+		__entry->cq = cq;
+		__entry->context = context;
+		__entry->flags = flags;
+		__entry->len = len;
+		__entry->err = err;
+	),
+	TP_printk("domain_id=%llu cq=%llu context=0x%llx flags=0x%llx len=%llu err=%d", __entry->domain_id,
+		  __entry->cq, __entry->context, __entry->flags, __entry->len, __entry->err)
+);
+
+/* Events of a connection. err is 0 or a (negative) errno. */
+DECLARE_EVENT_CLASS(kfi_connection,
+	TP_PROTO(const struct kfi_helper_object *of, int err),
+	TP_ARGS(of, err),
+	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u64, ep)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->ep = of->id;
+		__entry->err = err;
+	),
+	TP_printk("provider=%s domain=%s domain_id=%llu ep=%llu err=%d", __get_str(provider),
+		  __get_str(domain), __entry->domain_id, __entry->ep, __entry->err)
+);
+
+/* kfi_connect() or kfi_accept() returns err. */
+DEFINE_EVENT(kfi_connection, kfi_connect,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* An endpoint is connected. */
+DEFINE_EVENT(kfi_connection, kfi_connected,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* A connection has ended, or could not be established because of err. */
+DEFINE_EVENT(kfi_connection, kfi_disconnected,
+	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* kfi:kfi_pool - a provider takes a device region of this many pages from a pool. hit says whether there was one. */
+TRACE_EVENT(kfi_pool,
+	TP_PROTO(u64 domain_id, u32 pages, bool hit),
+	TP_ARGS(domain_id, pages, hit),
+	TP_STRUCT__entry(
+		__field(u64, domain_id)
+		__field(u32, pages)
+		__field(bool, hit)
+	),
+	TP_fast_assign(
+		__entry->domain_id = domain_id;
+		__entry->pages = pages;
+		__entry->hit = hit;
+	),
+	TP_printk("domain_id=%llu pages=%u hit=%d", __entry->domain_id, __entry->pages, __entry->hit)
 );
 
 #endif /* KFI_TRACE_H */

@@ -31,7 +31,8 @@ pub use crate::{
         domain,
         ep,
         ext::MappedKeys,
-        mr, //
+        mr,
+        trace, //
     },
     post::{
         injected::InjectCopy,

@@ -28,3 +28,4 @@ pub(crate) mod pep;
 pub(crate) mod prelude;
 mod queues;
 pub(crate) mod reuse;
+pub mod trace;

@@ -39,7 +39,7 @@ use kfabric::{
         RawSgl, //
     },
     Atomics,
-    ChildList,
+    DomainRequest,
     EpCore,
     Extension, //
 };
@@ -58,8 +58,7 @@ impl Domain {
     pub(crate) fn open(
         device: Arc<Device>,
         mode: Mode,
-        caps: u64,
-        children: &Arc<ChildList>,
+        request: &DomainRequest<'_>,
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(driver_errors::gone())?;
@@ -69,11 +68,11 @@ impl Domain {
             return Err(Refusal::new(Errno::ENODATA, why));
         }
         let mut msg_limits = ep::limits(&present).map_err(driver_errors::no_domain)?;
-        if caps & ATOMIC == 0 {
+        if request.caps & ATOMIC == 0 {
             msg_limits.atomics = Atomics::default();
         }
         let atomics = msg_limits.atomics.any();
-        let link = Link::new(&present, work, mode, atomics, children.clone());
+        let link = Link::new(&present, work, mode, atomics, request);
         let link = link.map_err(driver_errors::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {

@@ -46,6 +46,7 @@ use kernel::{
     }, //
 };
 use kfabric::{
+    trace,
     vec::Fifo,
     MrExtMemory, //
 };
@@ -55,6 +56,8 @@ use rdma::sg::SpareTable;
 #[pin_data]
 pub(crate) struct Pool {
     pd: Arc<Pd>,
+    /// The number of the domain, for events.
+    domain: u64,
     /// Most pages of one region of the device.
     max_pages: u32,
     queue: Arc<OwnedQueue>,
@@ -172,13 +175,19 @@ impl_has_hr_timer! {
 }
 
 impl Pool {
-    /// Makes an empty pool. It makes no region before one is wanted. May sleep.
-    pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
+    /// Makes an empty pool of the domain of this number. It makes no region before one is wanted. May sleep.
+    pub(crate) fn new(
+        pd: Arc<Pd>,
+        max_pages: u32,
+        queue: Arc<OwnedQueue>,
+        domain: u64,
+    ) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
         let inlet = ReturnList::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 pd,
+                domain,
                 max_pages,
                 queue,
                 state <- new_mutex!(State { lines, reserve: None, period: None }),
@@ -213,6 +222,7 @@ impl Pool {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
+        trace::pool(self.domain, size.pages(self.max_pages), mr.is_ok());
         match mr {
             Ok(mr) => {
                 self.count.taken.fetch_add(1, Relaxed);

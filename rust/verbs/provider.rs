@@ -59,13 +59,7 @@ impl provider::FabricOps for Fabric {
             }
         }
         let mode = Mode::new(request.mr_mode, request.caps & offers::MSG != 0)?;
-        let domain = Domain::open(
-            self.device.clone(),
-            mode,
-            request.caps,
-            request.children,
-            &ext::EXTENSIONS,
-        )?;
+        let domain = Domain::open(self.device.clone(), mode, request, &ext::EXTENSIONS)?;
         Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 

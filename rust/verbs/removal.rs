@@ -19,6 +19,7 @@ use kernel::str::BStr;
 use kfabric::{
     gate::PerCpu,
     ChildList,
+    DomainRequest,
     SlowWait, //
 };
 use rdma::Others;
@@ -59,9 +60,9 @@ impl Link {
         work: Queues,
         mode: Mode,
         atomics: bool,
-        children: Arc<ChildList>,
+        request: &DomainRequest<'_>,
     ) -> Result<Arc<Self>> {
-        let resources = Resources::new(device, work, mode, atomics)?;
+        let resources = Resources::new(device, work, mode, atomics, request.number)?;
         let mr_limits = MrLimits {
             refresh: rxe::allows_refresh(resources.fence, resources.invalidates),
             by_entries: device.is_software(),
@@ -70,7 +71,7 @@ impl Link {
         Arc::pin_init(
             try_pin_init!(Self {
                 gate <- Gate::new(resources),
-                children,
+                children: request.children.clone(),
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
                 holder <- new_mutex!(None),

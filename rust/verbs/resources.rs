@@ -42,7 +42,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Makes what a domain needs, and finds out what the device can do. May sleep.
+    /// Makes what the domain of this number needs, and finds out what the device can do. May sleep.
     ///
     /// # Errors
     ///
@@ -53,6 +53,7 @@ impl Resources {
         work: Queues,
         mode: Mode,
         atomics: bool,
+        domain: u64,
     ) -> Result<Pin<KBox<Self>>> {
         let max_pages = device.limits().max_fast_reg_pages;
         let pd = Pd::alloc(device)?;
@@ -65,7 +66,7 @@ impl Resources {
             Some(queue) => queue.can_invalidate()?,
             None => false,
         };
-        let pool = Pool::new(pd.clone(), max_pages, work.pools)?;
+        let pool = Pool::new(pd.clone(), max_pages, work.pools, domain)?;
         let sharing = Arc::new(PdSharing::new(), GFP_KERNEL)?;
         let fence = rxe::fence_of(device, invalidates);
         let following = match &queue {

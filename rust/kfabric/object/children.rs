@@ -331,6 +331,11 @@ impl<T: Child> Place<T> {
         withdrawn.then(|| Withdrawn(self))
     }
 
+    /// Returns the number of the object among those of the parent. Any context.
+    pub(super) fn number(&self) -> u64 {
+        self.parent().child_list().number(&self.entry)
+    }
+
     /// Returns the parent.
     fn parent(&self) -> &Obj<T::Parent> {
         // SAFETY: The parent is open, because it counts this entry.

@@ -79,6 +79,9 @@ impl Bindable for CqBody {
     type Bound = Arc<CqCore>;
 
     fn bound(object: &CqObject) -> Result<Arc<CqCore>, Refusal> {
+        // Nothing completes before.
+        let domain = object.parent().instance.number();
+        object.queue.identify(domain, object.place.number());
         Ok(object.queue.clone())
     }
 }

@@ -25,7 +25,8 @@ use super::{
     },
     ep::EndpointObject,
     mr::reg::requested,
-    prelude::*, //
+    prelude::*,
+    trace, //
 };
 use crate::{
     provider::reuse::ReusableMrOps,
@@ -365,9 +366,14 @@ unsafe extern "C" fn fill(
         // SAFETY: `bvecs` is null or has `count` elements for the call.
         let source = unsafe { SegmentList::from_raw(bvecs, count) }.map(Source::Bvec)?;
         let mut part = object.take()?;
-        let fill = |request: &MrRequest<'_>| part.fill(request, flags & MORE != 0);
+        let fill = |request: &MrRequest<'_>| {
+            trace::registers(object.parent(), request);
+            part.fill(request, flags & MORE != 0)
+        };
         let keys = requested(source, arguments, &object.parent().mr_limits, fill)?;
         object.publish(&keys);
+        drop(part);
+        trace::registered(object, 0);
         Ok(())
     };
     // SAFETY: `mr` is null or an open object.
@@ -392,7 +398,10 @@ unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open object.
     match unsafe { ReusableObject::from_fid(mr.cast()) } {
         Ok(object) => match object.take().is_ok_and(|mut part| part.empty_now()) {
-            true => 0,
+            true => {
+                trace::closed(object, 0);
+                0
+            }
             false => Errno::EAGAIN.to_c(),
         },
         Err(refusal) => refusal.report(),
@@ -406,7 +415,14 @@ unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
 /// `mr` is null or an open object.
 unsafe extern "C" fn empty(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open object.
-    unsafe { ReusableObject::call(mr.cast(), |object| object.wait_for().empty()) }
+    unsafe {
+        ReusableObject::call(mr.cast(), |object| {
+            trace::closes(object, 0);
+            let emptied = object.wait_for().empty();
+            trace::closed(object, trace::errno(&emptied));
+            emptied
+        })
+    }
 }
 
 /// Posts the requests of an endpoint that wait for more: the `flush` slot. Any context.

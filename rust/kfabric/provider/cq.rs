@@ -26,6 +26,7 @@ use self::{
 };
 use super::ep::EpCore;
 use crate::{
+    object::trace,
     prelude::*,
     support::{
         irqlock::{
@@ -82,6 +83,9 @@ pub struct Delivery {
 pub struct CqCore {
     size: usize,
     delivery: Delivery,
+    /// The numbers of the queue and of its domain, for events.
+    number: Atomic<u64>,
+    domain: Atomic<u64>,
     /// The endpoints that a read of a polled queue looks at.
     #[pin]
     sources: IrqLock<KVec<Arc<EpCore>>>,
@@ -121,6 +125,8 @@ impl CqCore {
         let queue = pin_init!(Self {
             size,
             delivery,
+            number: Atomic::new(0),
+            domain: Atomic::new(0),
             sources <- new_irq_lock!(KVec::new(), c"kfabric_cq_sources"),
             taken: Atomic::new(0),
             state <- new_irq_lock!(state, c"kfabric_cq"),
@@ -153,6 +159,12 @@ impl CqCore {
     /// Returns the number of free places. Any context.
     pub(crate) fn left(&self) -> usize {
         self.size.saturating_sub(self.taken.load(Relaxed))
+    }
+
+    /// Sets the numbers of the queue and of its domain, for events. Any context.
+    pub(crate) fn identify(&self, domain: u64, number: u64) {
+        self.domain.store(domain, Relaxed);
+        self.number.store(number, Relaxed);
     }
 
     /// Returns how completions should be found.
@@ -235,6 +247,7 @@ impl CqCore {
 
     /// Adds an entry that had a place, and wakes waiters and the handler.
     fn put(&self, entry: CqOutcome) {
+        trace::completed(&self.domain, &self.number, &entry);
         let call = self.state.with(|state| {
             let state = &mut **state;
             if !state.ring.push(entry) {

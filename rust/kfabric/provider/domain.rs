@@ -43,6 +43,8 @@ pub struct DomainRequest<'a> {
     pub caps: u64,
     /// The authorization key of all that is opened in the domain; empty for none.
     pub auth_key: &'a [u8],
+    /// The number of the domain, for [events](crate::trace::pool).
+    pub number: u64,
     /// All that is going to be open in the domain, for a provider whose device may go away.
     pub children: &'a Arc<ChildList>,
 }

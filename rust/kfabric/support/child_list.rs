@@ -232,6 +232,14 @@ impl ChildList {
         })
     }
 
+    /// Returns the number of an entry of this list, as a listing shows it, once the entry has joined. Any context.
+    pub(crate) fn number(&self, entry: &ChildEntry) -> u64 {
+        let PartOf(index) = entry.part();
+        self.part(entry.part())
+            .lists
+            .with(|_| entry.number_in(index))
+    }
+
     /// Calls `each` with the listing entry of each child. `each` runs with a lock held and interrupts
     /// off. Any context.
     pub(crate) fn describe(&self, mut each: impl FnMut(kfi_helper_object)) {
@@ -362,6 +370,11 @@ impl ChildEntry {
         PartOf(self.kind.addr() & PART_BITS)
     }
 
+    /// Returns the number of the child, whose part has this index and is locked.
+    fn number_in(&self, part: usize) -> u64 {
+        u64::from(self.number.get()) * num::widen(PARTS) + num::widen(part)
+    }
+
     /// Returns the listing entry of the child, whose part has this index.
     ///
     /// # Safety
@@ -369,9 +382,8 @@ impl ChildEntry {
     /// - `this` points to this entry, and to the child that it is a field of.
     /// - The caller holds the lock of the part, and the entry is in it.
     unsafe fn about(&self, part: usize, this: NonNull<Self>) -> kfi_helper_object {
-        let number = u64::from(self.number.get());
         let mut about = kfi_helper_object {
-            id: number * num::widen(PARTS) + num::widen(part),
+            id: self.number_in(part),
             age: seconds().saturating_sub(self.since.get()),
             ..pin_init::zeroed()
         };

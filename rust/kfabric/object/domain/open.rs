@@ -83,6 +83,7 @@ unsafe fn make(
         mr_mode: attr.mr_mode,
         caps,
         auth_key: &auth_key,
+        number: instance.number(),
         children: &child_list,
     };
     let name = request.name.map(CString::try_from).transpose()?;

@@ -4,7 +4,10 @@
 //!
 //! Lock order: `preparing` is outside of all other locks.
 
-use super::srx::BoundSrx;
+use super::{
+    srx::BoundSrx,
+    EndpointObject, //
+};
 use crate::{
     object::{
         cq::CqBinding,
@@ -14,7 +17,8 @@ use crate::{
             Writer, //
         },
         info::InfoChain,
-        prelude::*, //
+        prelude::*,
+        trace, //
     },
     provider::{
         cm::{
@@ -68,9 +72,9 @@ pub(super) struct MsgEpInit {
     pub(super) dscp: Option<u8>,
 }
 
-// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
+// SAFETY: `fid` is that of an endpoint, which is `Sync`. `context` is never dereferenced here. All other fields are `Send`.
 unsafe impl Send for MsgEpInit {}
-// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Sync`.
+// SAFETY: `fid` is that of an endpoint, which is `Sync`. `context` is never dereferenced here. All other fields are `Sync`.
 unsafe impl Sync for MsgEpInit {}
 
 impl Msg {
@@ -94,6 +98,12 @@ impl Msg {
             options: EpOptions::new(),
             init,
         })
+    }
+
+    /// Returns the endpoint.
+    pub(super) fn object(&self) -> &EndpointObject {
+        // SAFETY: `fid` is that of the endpoint that this is a part of.
+        unsafe { EndpointObject::from_c(self.init.fid.cast()) }
     }
 
     /// Returns `self` if the endpoint is enabled.
@@ -240,8 +250,11 @@ impl Msg {
     /// Ends the connection permanently. Sleeps until all transfers have ended. No event follows.
     pub(super) fn end(&self) {
         self.events.set(None);
-        let _ = self.phase.change(EpPhase::Down, |_| true);
+        let was = self.phase.change(EpPhase::Down, |_| true);
         self.imp.end();
+        if was == Ok(EpPhase::Connected) {
+            trace::disconnected(self.object(), 0);
+        }
     }
 
     /// Calls [`end`](Self::end), and removes unread events of the endpoint. Sleeps.
@@ -271,12 +284,21 @@ struct Connection {
     writer: Writer,
 }
 
+impl Connection {
+    /// Returns the endpoint.
+    fn object(&self) -> &EndpointObject {
+        // SAFETY: The endpoint is open: `Msg::end` removes the handler before the close of the endpoint returns.
+        unsafe { EndpointObject::from_c(self.writer.fid().cast()) }
+    }
+}
+
 impl ConnHandler for Connection {
     fn connected(&self, data: &[u8]) {
         let was = self
             .phase
             .change(EpPhase::Connected, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
+            trace::connected(self.object(), 0);
             self.writer
                 .connection(c::KFI_CONNECTED, InfoChain::none(), data);
         }
@@ -290,12 +312,14 @@ impl ConnHandler for Connection {
         self.ties.go_down();
         match was {
             Ok(EpPhase::Connected) => {
+                trace::disconnected(self.object(), 0);
                 self.writer
                     .connection(c::KFI_SHUTDOWN, InfoChain::none(), &[])
             }
             // The connection has ended before the consumer got KFI_CONNECTED.
             Ok(EpPhase::Connecting) => {
                 let errno = Errno::ECONNRESET;
+                trace::disconnected(self.object(), errno.to_c());
                 self.writer.fail(errno, -errno.to_c(), &[]);
             }
             _ => (),
@@ -308,6 +332,7 @@ impl ConnHandler for Connection {
             .change(EpPhase::Down, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
             self.ties.go_down();
+            trace::disconnected(self.object(), how.errno.to_c());
             self.writer.fail(how.errno, how.prov_errno, data);
         }
     }

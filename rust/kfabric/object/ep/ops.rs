@@ -14,7 +14,10 @@ use super::{
     EndpointObject,
     EP as CLASS, //
 };
-use crate::object::prelude::*;
+use crate::object::{
+    prelude::*,
+    trace, //
+};
 use core::ops::RangeInclusive;
 
 impl Object for EndpointBody {
@@ -273,7 +276,9 @@ fn begin(
             _ => Ok(()),
         })?;
     }
-    msg.begin(data, most, begin)
+    let begun = msg.begin(data, most, begin);
+    trace::connects(endpoint, trace::errno(&begun));
+    begun
 }
 
 /// Connects to a peer: `kfi_connect()`.

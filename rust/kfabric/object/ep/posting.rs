@@ -16,7 +16,8 @@ use crate::{
     object::{
         cq::CqBinding,
         domain::DomainObject,
-        prelude::*, //
+        prelude::*,
+        trace, //
     },
     post::{
         injected::InjectCopy,
@@ -396,7 +397,12 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
         Queue::Endpoint(msg) => msg.imp.post(post),
         Queue::Shared(srx) => srx.imp.post(post),
     };
-    posted.or_else(|refused| refused.settle(context))
+    let posted = posted.or_else(|refused| refused.settle(context));
+    match on.queue {
+        Queue::Endpoint(msg) => trace::posted(msg.object(), &transfer.op, bytes, context, &posted),
+        Queue::Shared(srx) => trace::posted(srx, &transfer.op, bytes, context, &posted),
+    }
+    posted
 }
 
 /// Calls `f` with the endpoint or shared receive context behind `ep`, and reports a refusal to C.

@@ -376,6 +376,11 @@ unsafe impl Send for Writer {}
 unsafe impl Sync for Writer {}
 
 impl Writer {
+    /// Returns the address of the object.
+    pub(crate) fn fid(&self) -> *mut kfid {
+        self.fid
+    }
+
     /// Writes an event about a connection, with the peer's data. A connection request has an info for the
     /// reader. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`. May sleep.
     pub(crate) fn connection(&self, number: u32, info: InfoChain, data: &[u8]) {

@@ -7,7 +7,10 @@ use super::{
     parts::MrParts,
     prelude::*, //
 };
-use crate::object::obj::Leave;
+use crate::object::{
+    obj::Leave,
+    trace, //
+};
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
 /// When it returns 0, no peer can reach the memory.
@@ -46,6 +49,7 @@ impl MrClose {
     /// - `EBUSY`: a counter is bound to it.
     #[inline(always)]
     pub(super) fn begin(claim: Claim<MrBody>) -> Result<Self, Refusal> {
+        trace::closes(&*claim, 0);
         let mr = settle(&claim)?;
         claim.hide();
         // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this
@@ -94,6 +98,7 @@ impl MrClose {
             // while the provider can't be unloaded, since the text is in its module.
             Err(refusal) => refusal.with_errno(Errno::EIO).report(),
         };
+        trace::closed(&*object, ret);
         let (lease, reserved) = object.inner.with(|inner| {
             inner.state.end_close();
             if inner.awaited {
@@ -196,6 +201,7 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
 pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
     let object = unsafe { Claim::<MrBody>::new(mr.cast()) }?;
+    trace::closes(&*object, 0);
     let Some(mut held) = object.hold_now() else {
         return Ok(false);
     };
@@ -212,6 +218,7 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     let mr = held.mr.take();
     let reserved = held.close();
     object.hide();
+    trace::closed(&*object, 0);
     // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this claim
     // takes it, and keeps others from claiming the region.
     let object = unsafe { MrRef::from_raw(object.keep()) };

@@ -11,6 +11,7 @@ use super::{
     },
     prelude::*, //
 };
+use crate::object::trace;
 
 /// A region that C hasn't been given yet.
 ///
@@ -89,6 +90,7 @@ impl NewMr {
     /// Gives the object to C, which must know of it already: from here on there may be an event.
     /// May sleep.
     pub(super) fn start(self) {
+        trace::registered(&*self.object, 0);
         let left = self.pending.then(|| self.object.clone());
         // C's reference, which `close` takes back; perhaps before this returns.
         let _ = self.object.into_raw();

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tracepoints of calls that succeed. A refusal [reports](crate::Refusal::report) itself.
+//!
+//! A tracepoint that is off costs one branch, which the kernel patches. All functions may be called in any context,
+//! but not under a lock of the object or of its parent's list of children.
+//!
+//! C header: [`rust/helpers/trace.h`](srctree/rust/helpers/trace.h)
+
+use super::{
+    closing,
+    domain::{
+        DomainBody,
+        DomainObject, //
+    },
+    prelude::*, //
+};
+use crate::provider::cq::CqErrEntry;
+use kernel::{
+    bindings::tracepoint,
+    jump_label::static_branch_unlikely, //
+};
+
+/// Checks whether a tracepoint is on.
+macro_rules! is_on {
+    ($tracepoint:ident) => {
+        // SAFETY: The tracepoint is a static of this module.
+        unsafe { static_branch_unlikely!(c::$tracepoint, tracepoint, key) }
+    };
+}
+
+/// Returns what the consumer gets.
+pub(super) fn errno(result: &Result<(), Refusal>) -> c_int {
+    result.map_or_else(|refusal| refusal.errno().to_c(), |()| 0)
+}
+
+/// Defines functions that fire an event of an object in a domain.
+macro_rules! object_events {
+    ($($(#[$doc:meta])* $name:ident: $tracepoint:ident, $fire:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[inline(always)]
+            pub(super) fn $name<T: Child<Parent = DomainBody>>(object: &Obj<T>, err: c_int) {
+                if is_on!($tracepoint) {
+                    with_object(object, |of| {
+                        // SAFETY: `of` and its strings are valid for the call.
+                        unsafe { c::$fire(of, err) }
+                    });
+                }
+            }
+        )*
+    };
+}
+
+object_events! {
+    /// Fires the event of a region that the consumer gets, or that has got memory.
+    registered: __tracepoint_kfi_mr_registered, kfi_helper_trace_mr_registered;
+    /// Fires the event of a close that begins.
+    closes: __tracepoint_kfi_mr_close, kfi_helper_trace_mr_close;
+    /// Fires the event of a close that has ended. The consumer gets `err`.
+    closed: __tracepoint_kfi_mr_closed, kfi_helper_trace_mr_closed;
+    /// Fires the event of a connection that was begun or accepted. The consumer gets `err`.
+    connects: __tracepoint_kfi_connect, kfi_helper_trace_connect;
+    /// Fires the event of an established connection.
+    connected: __tracepoint_kfi_connected, kfi_helper_trace_connected;
+    /// Fires the event of a connection that has ended, or could not be established because of `err`.
+    disconnected: __tracepoint_kfi_disconnected, kfi_helper_trace_disconnected;
+}
+
+/// Fires the event of a registration that begins.
+#[inline(always)]
+pub(super) fn registers(domain: &DomainObject, request: &MrRequest<'_>) {
+    if is_on!(__tracepoint_kfi_mr_register) {
+        with_request(domain, request);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn with_request(domain: &DomainObject, request: &MrRequest<'_>) {
+    let of = c::kfi_helper_object {
+        length: request.shape().bytes(),
+        access: request.access().bits(),
+        ..in_domain(domain)
+    };
+    // SAFETY: `of` and its strings are valid for the call.
+    unsafe { c::kfi_helper_trace_mr_register(&of, 0) };
+}
+
+/// Fires the event of a transfer that was posted on an object. The consumer gets `posted`.
+#[inline(always)]
+pub(super) fn posted<T: Child<Parent = DomainBody>>(
+    on: &Obj<T>,
+    op: &Op,
+    bytes: u64,
+    context: Context,
+    posted: &Result<(), Refusal>,
+) {
+    if is_on!(__tracepoint_kfi_post) {
+        let err = errno(posted);
+        let op = match op {
+            Op::Send { .. } => c::kfi_helper_op_KFI_HELPER_OP_SEND,
+            Op::Receive => c::kfi_helper_op_KFI_HELPER_OP_RECEIVE,
+            Op::Read => c::kfi_helper_op_KFI_HELPER_OP_READ,
+            Op::Write { .. } => c::kfi_helper_op_KFI_HELPER_OP_WRITE,
+            Op::Atomic { .. } => c::kfi_helper_op_KFI_HELPER_OP_ATOMIC,
+        };
+        with_object(on, |of| {
+            let context = widen(context.as_ptr().addr());
+            // SAFETY: `of` and its strings are valid for the call.
+            unsafe { c::kfi_helper_trace_post(of, op, bytes, context, err) }
+        });
+    }
+}
+
+/// Fires the event of an entry of a completion queue that has this number in a domain of that number.
+#[inline(always)]
+pub(crate) fn completed(
+    domain: &Atomic<u64>,
+    number: &Atomic<u64>,
+    entry: &Result<CqEntry, CqErrEntry>,
+) {
+    if is_on!(__tracepoint_kfi_complete) {
+        let (done, err) = match entry {
+            Ok(done) => (done, 0),
+            Err(failure) => (&failure.done, failure.errno.to_c()),
+        };
+        let context = widen(done.context.as_ptr().addr());
+        let (domain, number) = (domain.load(Relaxed), number.load(Relaxed));
+        // SAFETY: The function has no requirements.
+        unsafe {
+            c::kfi_helper_trace_complete(domain, number, context, done.flags, widen(done.len), err)
+        };
+    }
+}
+
+/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain of this number.
+/// `hit` says whether there was one.
+#[inline(never)]
+pub fn pool(domain: u64, pages: u32, hit: bool) {
+    if is_on!(__tracepoint_kfi_pool) {
+        // SAFETY: The function has no requirements.
+        unsafe { c::kfi_helper_trace_pool(domain, pages, hit) };
+    }
+}
+
+/// Returns the description of an unknown object in a domain. The strings are those of the domain.
+fn in_domain(domain: &DomainObject) -> c::kfi_helper_object {
+    c::kfi_helper_object {
+        parent: domain.instance.number(),
+        provider: domain.parent().provider.as_char_ptr(),
+        domain: domain.name.as_deref().unwrap_or(c"").as_char_ptr(),
+        ..pin_init::zeroed()
+    }
+}
+
+/// Calls `f` with the description of an object.
+#[cold]
+#[inline(never)]
+fn with_object<T: Child<Parent = DomainBody>>(
+    object: &Obj<T>,
+    f: impl FnOnce(&c::kfi_helper_object),
+) {
+    let mut of = c::kfi_helper_object {
+        id: object.place.number(),
+        ..in_domain(object.parent())
+    };
+    closing::describe(object, &mut of);
+    f(&of);
+}
