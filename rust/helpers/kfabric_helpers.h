@@ -210,6 +210,46 @@ enum kfi_helper_state {
 	KFI_STATE_CLOSING,
 };
 
+/* The counters of an object, by its class. They count since the object was opened. */
+enum kfi_helper_domain_counter {
+	/* Regions that were opened, and that are open. */
+	KFI_COUNTER_OPENED,
+	KFI_COUNTER_OPEN,
+	/* Device regions that the provider's pool had ready, and had not. */
+	KFI_COUNTER_POOL_HITS,
+	KFI_COUNTER_POOL_MISSES,
+	KFI_DOMAIN_COUNTERS
+};
+
+/* Of an endpoint or a shared receive context: transfers that were posted. */
+enum kfi_helper_ep_counter {
+	KFI_COUNTER_SENDS,
+	KFI_COUNTER_SEND_BYTES,
+	KFI_COUNTER_RECEIVES,
+	KFI_COUNTER_READS,
+	KFI_COUNTER_READ_BYTES,
+	KFI_COUNTER_WRITES,
+	KFI_COUNTER_WRITE_BYTES,
+	KFI_COUNTER_ATOMICS,
+	KFI_EP_COUNTERS
+};
+
+enum kfi_helper_cq_counter {
+	/* Entries of transfers that have succeeded, and that have failed. */
+	KFI_COUNTER_COMPLETIONS,
+	KFI_COUNTER_FAILURES,
+	KFI_COUNTER_RECEIVED_BYTES,
+	KFI_CQ_COUNTERS
+};
+
+#define KFI_COUNTERS	KFI_EP_COUNTERS
+
+/* How many calls that concern a domain were refused with this errno, which is positive. */
+struct kfi_helper_refusals {
+	u32 err;
+	u64 count;
+};
+
 /* An open object. Strings can be NULL; numbers that its class doesn't have are 0. */
 struct kfi_helper_object {
 	const char *provider;
@@ -227,6 +267,10 @@ struct kfi_helper_object {
 	enum kfi_helper_state state;
 	/* Seconds since it was opened. */
 	u32 age;
+	u64 counters[KFI_COUNTERS];
+	/* Of a domain. */
+	const struct kfi_helper_refusals *refusals;
+	size_t refusal_count;
 };
 
 /* trace.c: events, whose static keys say whether somebody traces */

@@ -99,6 +99,48 @@ static int info_done(struct netlink_callback *cb)
 	return 0;
 }
 
+/* The attributes of the counters of a class, which follow each other as the counters do. */
+static int put_counters(struct sk_buff *skb, const struct kfi_helper_object *object)
+{
+	int first, count;
+
+	switch (object->class) {
+	case KFI_CLASS_DOMAIN:
+		first = KFI_A_OBJECT_OPENED;
+		count = KFI_DOMAIN_COUNTERS;
+		break;
+	case KFI_CLASS_EP:
+	case KFI_CLASS_SRX_CTX:
+		first = KFI_A_OBJECT_SENDS;
+		count = KFI_EP_COUNTERS;
+		break;
+	case KFI_CLASS_CQ:
+		first = KFI_A_OBJECT_COMPLETIONS;
+		count = KFI_CQ_COUNTERS;
+		break;
+	default:
+		return 0;
+	}
+	for (int i = 0; i < count; i++)
+		if (nla_put_uint(skb, first + i, object->counters[i]))
+			return -EMSGSIZE;
+	return 0;
+}
+
+/* One attribute for each errno. */
+static int put_refusals(struct sk_buff *skb, const struct kfi_helper_object *object)
+{
+	for (size_t i = 0; i < object->refusal_count; i++) {
+		struct nlattr *nest = nla_nest_start(skb, KFI_A_OBJECT_REFUSALS);
+
+		if (!nest || nla_put_u32(skb, KFI_A_REFUSAL_ERRNO, object->refusals[i].err) ||
+		    nla_put_uint(skb, KFI_A_REFUSAL_COUNT, object->refusals[i].count))
+			return -EMSGSIZE;
+		nla_nest_end(skb, nest);
+	}
+	return 0;
+}
+
 static int put_object(struct sk_buff *skb, const void *of, bool admin)
 {
 	const struct kfi_helper_object *object = of;
@@ -112,7 +154,8 @@ static int put_object(struct sk_buff *skb, const void *of, bool admin)
 	    put_string(skb, KFI_A_OBJECT_OWNER, object->owner) ||
 	    nla_put_u32(skb, KFI_A_OBJECT_AGE, object->age) ||
 	    nla_put_u32(skb, KFI_A_OBJECT_STATE, object->state) ||
-	    (object->length && nla_put_uint(skb, KFI_A_OBJECT_LENGTH, object->length)))
+	    (object->length && nla_put_uint(skb, KFI_A_OBJECT_LENGTH, object->length)) ||
+	    put_counters(skb, object) || put_refusals(skb, object))
 		return -EMSGSIZE;
 	if (object->class != KFI_CLASS_MR)
 		return 0;

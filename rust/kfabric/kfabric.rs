@@ -31,8 +31,7 @@ pub use crate::{
         domain,
         ep,
         ext::MappedKeys,
-        mr,
-        trace, //
+        mr, //
     },
     post::{
         injected::InjectCopy,
@@ -115,6 +114,7 @@ pub use crate::{
         slow_wait::SlowWait,
         strings::API_VERSION,
         task::NoIo,
+        trace,
         vec::{
             self,
             PushReserved, //

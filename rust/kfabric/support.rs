@@ -21,5 +21,6 @@ pub(crate) mod sockaddr;
 pub(crate) mod strings;
 pub(crate) mod table;
 pub(crate) mod task;
+pub mod trace;
 pub mod vec;
 pub mod workqueue;

@@ -126,6 +126,11 @@ impl provider::DomainOps for Domain {
         mr::enable_many(&self.link, mrs);
     }
 
+    fn pool_counters(&self) -> (u64, u64) {
+        let inside = self.link.gate.enter();
+        inside.map_or((0, 0), |inside| inside.get().pool.hits_and_misses())
+    }
+
     fn close_many(&self, mrs: &mut [BatchEntry<'_, ()>]) {
         mr::close_many(&self.link, mrs);
     }

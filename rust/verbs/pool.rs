@@ -471,6 +471,12 @@ impl Count {
 }
 
 impl Pool {
+    /// Returns how often a region was in line, and how often none was. Any context.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        let Count { taken, missed, .. } = &self.count;
+        (taken.load(Relaxed), missed.load(Relaxed))
+    }
+
     /// Reserves space for a region that comes back in atomic context, if there is some. Any
     /// context.
     pub(crate) fn room(&self) -> Option<Place<'_, FastMr>> {

@@ -97,6 +97,14 @@ impl Children {
         }
     }
 
+    /// Returns the number of children with a limit. Any context.
+    pub(crate) fn limited(&self) -> u64 {
+        match self.0.load(Relaxed) {
+            Self::CLOSED => 0,
+            open => open >> 32,
+        }
+    }
+
     /// Removes a child with this share. Any context.
     pub(crate) fn remove(&self, share: Share) {
         self.0.fetch_sub(share.0, Full);

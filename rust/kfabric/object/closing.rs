@@ -164,11 +164,13 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
 unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     let _noio = T::SLEEPS.then(NoIo::enter);
     // SAFETY: `fid` is an open object.
-    let claimed = unsafe { Claim::<T>::new(fid) };
-    let claim = match claimed.and_then(|claim| claim.close().map(|()| claim)) {
+    let claim = match unsafe { Claim::<T>::new(fid) } {
         Ok(claim) => claim,
         Err(refusal) => return refusal.report(),
     };
+    if let Err(refusal) = claim.close() {
+        return claim.refuse(refusal);
+    }
     let object = claim.keep().as_ptr();
     // SAFETY: This is the only call, because this task has claimed the object and frees it next. `left` is dropped
     // last.

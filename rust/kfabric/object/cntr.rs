@@ -7,6 +7,7 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
+    counters::DomainCounters,
     domain::DomainBody,
     prelude::*,
     queues::{
@@ -40,6 +41,10 @@ impl Object for CounterBody {
     type Place = Place<Self>;
     const CLASS: &'static Class = &CNTR;
     const OPS: kfi_ops = slots::<Self>();
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.parent().counters)
+    }
 }
 
 impl Child for CounterBody {

@@ -8,6 +8,7 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
+    counters::DomainCounters,
     domain::{
         DomainBody,
         DomainObject, //
@@ -68,6 +69,16 @@ impl Object for CqBody {
 
     fn describe(object: &CqObject, about: &mut c::kfi_helper_object) {
         about.length = widen(object.queue.size());
+        let counters = object.queue.counters();
+        about
+            .counters
+            .iter_mut()
+            .zip(counters)
+            .for_each(|(to, from)| *to = from);
+    }
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.parent().counters)
     }
 }
 

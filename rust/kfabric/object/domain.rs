@@ -6,6 +6,7 @@ pub(crate) mod open;
 
 use super::{
     children::Counted,
+    counters::DomainCounters,
     descs::Descs,
     eq::EqCore,
     fabric::FabricBody,
@@ -61,6 +62,7 @@ pub(crate) struct DomainBody {
     pub(super) later: Arc<PendingRegs>,
     /// The event queue of asynchronous registrations.
     eq: SetOnce<Arc<EqCore>>,
+    pub(super) counters: DomainCounters,
 }
 
 impl Child for DomainBody {
@@ -101,6 +103,18 @@ impl DomainBody {
     /// Returns the provider's domain.
     pub(crate) fn provider(&self) -> &dyn DomainOps {
         &*self.imp
+    }
+
+    /// Adds the counters of the domain to a listing. Any context.
+    pub(super) fn describe_counters(&self, about: &mut c::kfi_helper_object) {
+        let (hits, misses) = self.imp.pool_counters();
+        let open = self.children.limited();
+        let counters = [self.counters.opened(), open, hits, misses];
+        about
+            .counters
+            .iter_mut()
+            .zip(counters)
+            .for_each(|(to, from)| *to = from);
     }
 
     /// Returns whether an offer is of this domain, and requires no more `mr_mode` bits than the consumer set.

@@ -37,6 +37,7 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_helper_object,
+    kfi_helper_refusals,
     KFI_CLASS_UNSPEC, //
 };
 
@@ -46,8 +47,9 @@ struct Group {
     fabric: CString,
     domain: Option<CString>,
     owner: Option<CString>,
-    /// Without strings, which all objects of a group share.
+    /// Without strings and refusals, which all objects of a group share.
     objects: KVVec<kfi_helper_object>,
+    refusals: KVec<kfi_helper_refusals>,
 }
 
 /// The objects that were open, and how far a reader has come.
@@ -73,6 +75,7 @@ impl Group {
             domain: domain.map(CString::try_from).transpose()?,
             owner: entry.owner().map(CString::try_from).transpose()?,
             objects: KVVec::new(),
+            refusals: KVec::new(),
         };
         let is_wanted = |of: u32| class == KFI_CLASS_UNSPEC || class == of;
         let mut room = 16;
@@ -115,6 +118,9 @@ impl Listing {
             } else if let Some(domain) = entry.object::<DomainBody>() {
                 let (number, name) = (domain.instance.number(), domain.name.as_deref());
                 let mut group = Group::new(entry, domain, number, domain.parent(), name, class)?;
+                for refusals in domain.counters.refusals() {
+                    group.refusals.push(refusals, GFP_KERNEL_ACCOUNT)?;
+                }
                 if let Some(first) = group.objects.first_mut() {
                     if first.class == DomainBody::CLASS.number() {
                         first.parent = domain.parent().instance.number();
@@ -144,6 +150,11 @@ impl Listing {
                     fabric: group.fabric.as_char_ptr(),
                     domain: string(&group.domain),
                     owner: string(&group.owner),
+                    refusals: group.refusals.as_ptr(),
+                    refusal_count: match object.class == DomainBody::CLASS.number() {
+                        true => group.refusals.len(),
+                        false => 0,
+                    },
                     ..*object
                 });
             }

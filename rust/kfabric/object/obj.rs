@@ -2,6 +2,7 @@
 
 //! Objects, their classes, and the lookup of an object by its `struct kfid`.
 
+use super::counters::DomainCounters;
 use crate::{
     prelude::*,
     support::num, //
@@ -51,6 +52,11 @@ pub(crate) trait Object: Sized + 'static {
     /// Adds to a listing what only objects of this class have. Any context; the lock of the parent's list of children
     /// may be held.
     fn describe(_object: &Obj<Self>, _about: &mut kfi_bindings::kfi_helper_object) {}
+
+    /// Returns the counters of the domain that an object is, or is in. Any context.
+    fn domain_counters(_object: &Obj<Self>) -> Option<&DomainCounters> {
+        None
+    }
 
     /// Returns whether `fid` is an object of this class. Any context.
     ///
@@ -179,8 +185,19 @@ impl<T: Object> Obj<T> {
     ) -> c_int {
         let _noio = NoIo::enter();
         // SAFETY: `fid` is null, an error pointer, or an open object for the call.
-        let done = unsafe { Self::from_fid(fid) }.and_then(call);
-        done.map_or_else(Refusal::report, |()| 0)
+        match unsafe { Self::from_fid(fid) } {
+            Ok(object) => call(object).map_or_else(|refusal| object.refuse(refusal), |()| 0),
+            Err(refusal) => refusal.report(),
+        }
+    }
+
+    /// Has the object's domain count a refusal, if there is one, and [reports](Refusal::report) it. Any context.
+    #[cold]
+    pub(super) fn refuse(&self, refusal: Refusal) -> c_int {
+        if let Some(counters) = T::domain_counters(self) {
+            counters.count_refusal(refusal.errno());
+        }
+        refusal.report()
     }
 }
 

@@ -43,10 +43,11 @@ pub(super) unsafe fn call<T: Object>(
     call: impl FnOnce(&Obj<T>) -> Result<ReadResult, Refusal>,
 ) -> isize {
     // SAFETY: `queue` is an open queue of this core.
-    let errno = match call(unsafe { Obj::from_c(queue) }) {
+    let queue = unsafe { Obj::from_c(queue) };
+    let errno = match call(queue) {
         Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
         Ok(Err(errno)) => errno.to_c(),
-        Err(refusal) => refusal.report(),
+        Err(refusal) => queue.refuse(refusal),
     };
     signed_size(errno)
 }

@@ -19,6 +19,7 @@
 
 use super::{
     children::Coming,
+    counters::DomainCounters,
     domain::{
         DomainBody,
         DomainObject, //
@@ -110,6 +111,10 @@ impl Object for ReusableBody {
         if object.inner.with(|inner| inner.state) != FillState::Filled {
             about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
         }
+    }
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.parent().counters)
     }
 }
 
@@ -334,7 +339,9 @@ fn open_in(
         inner <- new_irq_lock!(inner, c"kfabric_reusable"),
         back <- new_condvar!("kfabric_reusable"),
     });
-    Ok(opening::give(object, c, body, place.take()))
+    let opened = opening::give(object, c, body, place.take());
+    domain.counters.count_opened();
+    Ok(opened)
 }
 
 /// Fills a region: the `fill` slot. Any context.

@@ -9,25 +9,14 @@
 
 use super::{
     closing,
+    counters,
     domain::{
         DomainBody,
         DomainObject, //
     },
     prelude::*, //
 };
-use crate::provider::cq::CqErrEntry;
-use kernel::{
-    bindings::tracepoint,
-    jump_label::static_branch_unlikely, //
-};
-
-/// Checks whether a tracepoint is on.
-macro_rules! is_on {
-    ($tracepoint:ident) => {
-        // SAFETY: The tracepoint is a static of this module.
-        unsafe { static_branch_unlikely!(c::$tracepoint, tracepoint, key) }
-    };
-}
+use crate::support::trace::is_on;
 
 /// Returns what the consumer gets.
 pub(super) fn errno(result: &Result<(), Refusal>) -> c_int {
@@ -98,49 +87,12 @@ pub(super) fn posted<T: Child<Parent = DomainBody>>(
 ) {
     if is_on!(__tracepoint_kfi_post) {
         let err = errno(posted);
-        let op = match op {
-            Op::Send { .. } => c::kfi_helper_op_KFI_HELPER_OP_SEND,
-            Op::Receive => c::kfi_helper_op_KFI_HELPER_OP_RECEIVE,
-            Op::Read => c::kfi_helper_op_KFI_HELPER_OP_READ,
-            Op::Write { .. } => c::kfi_helper_op_KFI_HELPER_OP_WRITE,
-            Op::Atomic { .. } => c::kfi_helper_op_KFI_HELPER_OP_ATOMIC,
-        };
+        let op = counters::kind(op);
         with_object(on, |of| {
             let context = widen(context.as_ptr().addr());
             // SAFETY: `of` and its strings are valid for the call.
             unsafe { c::kfi_helper_trace_post(of, op, bytes, context, err) }
         });
-    }
-}
-
-/// Fires the event of an entry of a completion queue that has this number in a domain of that number.
-#[inline(always)]
-pub(crate) fn completed(
-    domain: &Atomic<u64>,
-    number: &Atomic<u64>,
-    entry: &Result<CqEntry, CqErrEntry>,
-) {
-    if is_on!(__tracepoint_kfi_complete) {
-        let (done, err) = match entry {
-            Ok(done) => (done, 0),
-            Err(failure) => (&failure.done, failure.errno.to_c()),
-        };
-        let context = widen(done.context.as_ptr().addr());
-        let (domain, number) = (domain.load(Relaxed), number.load(Relaxed));
-        // SAFETY: The function has no requirements.
-        unsafe {
-            c::kfi_helper_trace_complete(domain, number, context, done.flags, widen(done.len), err)
-        };
-    }
-}
-
-/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain of this number.
-/// `hit` says whether there was one.
-#[inline(never)]
-pub fn pool(domain: u64, pages: u32, hit: bool) {
-    if is_on!(__tracepoint_kfi_pool) {
-        // SAFETY: The function has no requirements.
-        unsafe { c::kfi_helper_trace_pool(domain, pages, hit) };
     }
 }
 

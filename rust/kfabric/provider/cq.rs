@@ -26,13 +26,13 @@ use self::{
 };
 use super::ep::EpCore;
 use crate::{
-    object::trace,
     prelude::*,
     support::{
         irqlock::{
             self,
             IrqGuard, //
         },
+        trace,
         vec::PushReserved, //
     }, //
 };
@@ -104,6 +104,8 @@ pub struct CqCore {
 /// The state under the lock of a queue.
 struct State {
     ring: CqRing,
+    /// Entries of transfers that have succeeded, and that have failed, and bytes that were received.
+    counters: [u64; 3],
     waits: Waits,
     calls: Calls,
 }
@@ -118,6 +120,7 @@ impl CqCore {
         let size = size.max(1);
         let state = State {
             ring: CqRing::new(size)?,
+            counters: [0; _],
             waits: Waits::NONE,
             calls: Calls::new(handler.is_some()),
         };
@@ -159,6 +162,12 @@ impl CqCore {
     /// Returns the number of free places. Any context.
     pub(crate) fn left(&self) -> usize {
         self.size.saturating_sub(self.taken.load(Relaxed))
+    }
+
+    /// Returns the number of entries of transfers that have succeeded, and that have failed, and of bytes that were
+    /// received. Any context.
+    pub(crate) fn counters(&self) -> [u64; 3] {
+        self.state.with(|state| state.counters)
     }
 
     /// Sets the numbers of the queue and of its domain, for events. Any context.
@@ -247,9 +256,14 @@ impl CqCore {
 
     /// Adds an entry that had a place, and wakes waiters and the handler.
     fn put(&self, entry: CqOutcome) {
-        trace::completed(&self.domain, &self.number, &entry);
+        trace::completed(|| self.describe(&entry));
         let call = self.state.with(|state| {
             let state = &mut **state;
+            let [done, failed, bytes] = &mut state.counters;
+            match &entry {
+                Ok(entry) => (*done, *bytes) = (*done + 1, bytes.wrapping_add(widen(entry.len))),
+                Err(_) => *failed += 1,
+            }
             if !state.ring.push(entry) {
                 // The queue is closed. An open queue has room for all places.
                 self.give_back(1);
@@ -262,6 +276,23 @@ impl CqCore {
         });
         if call {
             self.call_handler();
+        }
+    }
+
+    /// Returns an entry for an event.
+    #[cold]
+    fn describe(&self, entry: &CqOutcome) -> trace::CompletionEvent {
+        let (done, err) = match entry {
+            Ok(done) => (done, 0),
+            Err(failure) => (&failure.done, failure.errno.to_c()),
+        };
+        trace::CompletionEvent {
+            domain: self.domain.load(Relaxed),
+            number: self.number.load(Relaxed),
+            context: widen(done.context.as_ptr().addr()),
+            flags: done.flags,
+            len: widen(done.len),
+            err,
         }
     }
 

@@ -118,6 +118,11 @@ pub trait DomainOps: Any + Send + Sync {
     /// of them at a time as it has reserved. May sleep, but not after [`MrOps::close_now`](super::MrOps::close_now).
     fn use_reserve(&self, _begins: bool) {}
 
+    /// Returns how many device regions a pool of the domain had ready, and how many it had not. Any context.
+    fn pool_counters(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Returns the mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
     fn dma(&self) -> Option<&dyn Dma> {
         None

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     object::{
         cntr,
+        counters::DomainCounters,
         cq,
         descs::Descs,
         ep,
@@ -125,6 +126,7 @@ unsafe fn make(
         unsettled: PendingRegs::new(enable_pending)?,
         later: PendingRegs::new(close_pending)?,
         eq: SetOnce::new(),
+        counters: DomainCounters::new(),
     };
     Ok((c, body))
 }
@@ -171,6 +173,14 @@ impl Object for DomainBody {
         ops_open: Some(ext::open),
         ..slots::<Self>()
     };
+
+    fn describe(object: &DomainObject, about: &mut c::kfi_helper_object) {
+        object.describe_counters(about);
+    }
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.counters)
+    }
 }
 
 /// The slots that open objects in a domain.

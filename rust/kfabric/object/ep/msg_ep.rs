@@ -4,12 +4,10 @@
 //!
 //! Lock order: `preparing` is outside of all other locks.
 
-use super::{
-    srx::BoundSrx,
-    EndpointObject, //
-};
+use super::srx::BoundSrx;
 use crate::{
     object::{
+        counters::TransferCounters,
         cq::CqBinding,
         endpoint_mrs::EndpointMrs,
         eq::{
@@ -17,8 +15,7 @@ use crate::{
             Writer, //
         },
         info::InfoChain,
-        prelude::*,
-        trace, //
+        prelude::*, //
     },
     provider::{
         cm::{
@@ -52,6 +49,7 @@ pub(super) struct Msg {
     pub(super) bound: EpBindings,
     pub(super) options: EpOptions,
     pub(super) init: MsgEpInit,
+    pub(super) counters: TransferCounters,
 }
 
 /// The values of a new endpoint, which are constant.
@@ -70,11 +68,19 @@ pub(super) struct MsgEpInit {
     pub(super) shares: bool,
     /// The code point of packets to the peer.
     pub(super) dscp: Option<u8>,
+    pub(super) trace: TraceConnection,
 }
 
-// SAFETY: `fid` is that of an endpoint, which is `Sync`. `context` is never dereferenced here. All other fields are `Send`.
+/// Fires the event of an established connection of an endpoint, or of one that has ended with an errno. Any context.
+///
+/// # Safety
+///
+/// The first argument is an open endpoint.
+pub(super) type TraceConnection = unsafe fn(*mut kfid, bool, c_int);
+
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
 unsafe impl Send for MsgEpInit {}
-// SAFETY: `fid` is that of an endpoint, which is `Sync`. `context` is never dereferenced here. All other fields are `Sync`.
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Sync`.
 unsafe impl Sync for MsgEpInit {}
 
 impl Msg {
@@ -97,13 +103,8 @@ impl Msg {
             bound: EpBindings::default(),
             options: EpOptions::new(),
             init,
+            counters: TransferCounters::new(),
         })
-    }
-
-    /// Returns the endpoint.
-    pub(super) fn object(&self) -> &EndpointObject {
-        // SAFETY: `fid` is that of the endpoint that this is a part of.
-        unsafe { EndpointObject::from_c(self.init.fid.cast()) }
     }
 
     /// Returns `self` if the endpoint is enabled.
@@ -145,6 +146,7 @@ impl Msg {
             return Err(Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled"));
         }
         let told = Connection {
+            trace: self.init.trace,
             phase: self.phase.clone(),
             ties: self.ties.clone(),
             writer: eq.writer(self.init.fid, self.init.context),
@@ -253,7 +255,8 @@ impl Msg {
         let was = self.phase.change(EpPhase::Down, |_| true);
         self.imp.end();
         if was == Ok(EpPhase::Connected) {
-            trace::disconnected(self.object(), 0);
+            // SAFETY: `fid` is the endpoint that `self` is a part of.
+            unsafe { (self.init.trace)(self.init.fid, false, 0) };
         }
     }
 
@@ -279,16 +282,17 @@ impl Msg {
 
 /// Writes the events of a connection to an event queue.
 struct Connection {
+    trace: TraceConnection,
     phase: Arc<AtomicPhase>,
     ties: Arc<EndpointMrs>,
     writer: Writer,
 }
 
 impl Connection {
-    /// Returns the endpoint.
-    fn object(&self) -> &EndpointObject {
+    /// Fires the event of an established connection, or of one that has ended.
+    fn trace(&self, connected: bool, err: c_int) {
         // SAFETY: The endpoint is open: `Msg::end` removes the handler before the close of the endpoint returns.
-        unsafe { EndpointObject::from_c(self.writer.fid().cast()) }
+        unsafe { (self.trace)(self.writer.fid(), connected, err) };
     }
 }
 
@@ -298,7 +302,7 @@ impl ConnHandler for Connection {
             .phase
             .change(EpPhase::Connected, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
-            trace::connected(self.object(), 0);
+            self.trace(true, 0);
             self.writer
                 .connection(c::KFI_CONNECTED, InfoChain::none(), data);
         }
@@ -312,14 +316,14 @@ impl ConnHandler for Connection {
         self.ties.go_down();
         match was {
             Ok(EpPhase::Connected) => {
-                trace::disconnected(self.object(), 0);
+                self.trace(false, 0);
                 self.writer
                     .connection(c::KFI_SHUTDOWN, InfoChain::none(), &[])
             }
             // The connection has ended before the consumer got KFI_CONNECTED.
             Ok(EpPhase::Connecting) => {
                 let errno = Errno::ECONNRESET;
-                trace::disconnected(self.object(), errno.to_c());
+                self.trace(false, errno.to_c());
                 self.writer.fail(errno, -errno.to_c(), &[]);
             }
             _ => (),
@@ -332,7 +336,7 @@ impl ConnHandler for Connection {
             .change(EpPhase::Down, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
             self.ties.go_down();
-            trace::disconnected(self.object(), how.errno.to_c());
+            self.trace(false, how.errno.to_c());
             self.writer.fail(how.errno, how.prov_errno, data);
         }
     }

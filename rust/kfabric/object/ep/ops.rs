@@ -15,6 +15,7 @@ use super::{
     EP as CLASS, //
 };
 use crate::object::{
+    counters::DomainCounters,
     prelude::*,
     trace, //
 };
@@ -34,6 +35,13 @@ impl Object for EndpointBody {
         if !object.endpoint.is_enabled() {
             about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
         }
+        if let Some(msg) = &object.msg {
+            msg.counters.describe(about);
+        }
+    }
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.parent().counters)
     }
 }
 

@@ -398,9 +398,20 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
         Queue::Shared(srx) => srx.imp.post(post),
     };
     let posted = posted.or_else(|refused| refused.settle(context));
-    match on.queue {
-        Queue::Endpoint(msg) => trace::posted(msg.object(), &transfer.op, bytes, context, &posted),
-        Queue::Shared(srx) => trace::posted(srx, &transfer.op, bytes, context, &posted),
+    let counters = match on.queue {
+        Queue::Endpoint(msg) => {
+            // SAFETY: `fid` is the endpoint that `msg` is a part of.
+            let endpoint = unsafe { EndpointObject::from_c(msg.init.fid.cast()) };
+            trace::posted(endpoint, &transfer.op, bytes, context, &posted);
+            &msg.counters
+        }
+        Queue::Shared(srx) => {
+            trace::posted(srx, &transfer.op, bytes, context, &posted);
+            &srx.counters
+        }
+    };
+    if posted.is_ok() {
+        counters.count(&transfer.op, bytes);
     }
     posted
 }
@@ -416,12 +427,18 @@ pub(super) unsafe fn with_target(
 ) -> isize {
     // The target comes before the arguments: a bare endpoint refuses every call with ENOSYS.
     // SAFETY: `ep` is null or open for the call, and a `kfid_ep` begins with its fid.
-    let target = unsafe { Target::find(ep.cast()) };
-    signed_size(match target.and_then(f) {
+    let target = match unsafe { Target::find(ep.cast()) } {
+        Ok(target) => target,
+        Err(refusal) => return signed_size(refusal.report()),
+    };
+    signed_size(match f(target) {
         Ok(()) => 0,
         // A full queue is no mistake of the caller, so there is no trace event.
-        Err(refusal) if refusal.errno() == Errno::EAGAIN => refusal.errno().to_c(),
-        Err(refusal) => refusal.report(),
+        Err(refusal) if refusal.errno() == Errno::EAGAIN => {
+            target.domain.counters.count_refusal(Errno::EAGAIN);
+            refusal.errno().to_c()
+        }
+        Err(refusal) => target.domain.refuse(refusal),
     })
 }
 

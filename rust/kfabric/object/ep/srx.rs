@@ -10,6 +10,10 @@
 use crate::{
     object::{
         cntr::CounterBody,
+        counters::{
+            DomainCounters,
+            TransferCounters, //
+        },
         cq::{
             CqBinding,
             CqBody, //
@@ -68,6 +72,7 @@ pub(crate) struct SrxBody {
     pub(super) counter: SetOnce<Arc<CntrCore>>,
     /// The endpoints that share it.
     users: Children,
+    pub(super) counters: TransferCounters,
 }
 
 impl SrxBody {
@@ -86,6 +91,7 @@ impl SrxBody {
             reporting: reporting.map_err(|_| Errno::ENOMEM)?,
             counter: SetOnce::new(),
             users: Children::new(),
+            counters: TransferCounters::new(),
         })
     }
 
@@ -157,6 +163,14 @@ impl Object for SrxBody {
         bind: Some(bind::<Self>),
         ..slots::<Self>()
     };
+
+    fn describe(object: &SrxObject, about: &mut c::kfi_helper_object) {
+        object.counters.describe(about);
+    }
+
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        Some(&object.parent().counters)
+    }
 }
 
 impl Binds for SrxBody {

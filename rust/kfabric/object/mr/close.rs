@@ -96,7 +96,7 @@ impl MrClose {
             Ok(()) => 0,
             // The object is gone, whatever the provider returns; `EBUSY` would deny that. Reported
             // while the provider can't be unloaded, since the text is in its module.
-            Err(refusal) => refusal.with_errno(Errno::EIO).report(),
+            Err(refusal) => object.parent().refuse(refusal.with_errno(Errno::EIO)),
         };
         trace::closed(&*object, ret);
         let (lease, reserved) = object.inner.with(|inner| {

@@ -108,7 +108,7 @@ pub(crate) unsafe fn register(
             first,
         };
         if let Err(refusal) = register_group(&group, answers, &mut opened) {
-            let ret = refusal.report();
+            let ret = domain.refuse(refusal);
             (first..first + some.len()).for_each(|index| answers.refused(index, ret));
         }
         if all_or_none && answers.first_error() != 0 {
@@ -189,7 +189,7 @@ fn refuse(
     preallocated: PreallocatedMr<'_>,
     refusal: Refusal,
 ) {
-    answers.refused(index, refusal.report());
+    answers.refused(index, preallocated.domain().refuse(refusal));
     preallocated.undo();
 }
 
@@ -232,7 +232,7 @@ impl Group<'_> {
         for (index, attr) in (self.first..).zip(self.attrs) {
             match self.make(attr, |request| make(request, attr.context)) {
                 Ok(one) => made(index, one),
-                Err(refusal) => answers.refused(index, refusal.report()),
+                Err(refusal) => answers.refused(index, self.domain.refuse(refusal)),
             }
         }
     }

@@ -91,6 +91,7 @@ impl NewMr {
     /// May sleep.
     pub(super) fn start(self) {
         trace::registered(&*self.object, 0);
+        self.object.parent().counters.count_opened();
         let left = self.pending.then(|| self.object.clone());
         // C's reference, which `close` takes back; perhaps before this returns.
         let _ = self.object.into_raw();

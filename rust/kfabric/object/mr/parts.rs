@@ -255,6 +255,11 @@ pub(super) fn preallocate<'a, T>(
 }
 
 impl PreallocatedMr<'_> {
+    /// Returns the domain of the region.
+    pub(super) fn domain(&self) -> &DomainObject {
+        self.domain
+    }
+
     /// Returns the parts to their source: the region could not be registered. May sleep.
     pub(super) fn undo(mut self) {
         // The memory is the consumer's again.
