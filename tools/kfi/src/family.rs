@@ -5,6 +5,7 @@
 use crate::{
     error::Error,
     names::{
+        errno,
         Access,
         Caps,
         Class,
@@ -17,15 +18,19 @@ use crate::{
     },
     netlink::{
         attributes,
+        Attribute,
         Family,
         Malformed,
         Outcome, //
     },
 };
 use serde::Serialize;
-use std::io::{
-    Read,
-    Write, //
+use std::{
+    collections::BTreeMap,
+    io::{
+        Read,
+        Write, //
+    }, //
 };
 
 const NAME: &str = "kfi";
@@ -112,6 +117,45 @@ pub struct Object {
     pub key: Option<Key>,
     /// In seconds.
     pub age: u32,
+    /// For `kfi stats` only.
+    #[serde(skip)]
+    pub counters: Vec<(&'static str, u64)>,
+    /// Refused calls by errno; for `kfi stats` only.
+    #[serde(skip)]
+    pub refusals: BTreeMap<String, u64>,
+}
+
+/// The names of the attributes that are counters.
+const COUNTERS: &[(u16, &str)] = &[
+    (13, "opened"),
+    (14, "open"),
+    (15, "pool_hits"),
+    (16, "pool_misses"),
+    (18, "sends"),
+    (19, "send_bytes"),
+    (20, "receives"),
+    (21, "reads"),
+    (22, "read_bytes"),
+    (23, "writes"),
+    (24, "write_bytes"),
+    (25, "atomics"),
+    (26, "completions"),
+    (27, "failures"),
+    (28, "received_bytes"),
+];
+
+/// Returns an errno and how many calls were refused with it.
+fn refusals(nest: &Attribute<'_>) -> Result<(String, u64), Malformed> {
+    let (mut of, mut count) = (0, 0);
+    for attribute in nest.nested() {
+        let a = attribute?;
+        match a.kind {
+            1 => of = a.u32()?,
+            2 => count = a.uint()?,
+            _ => {}
+        }
+    }
+    Ok((errno(i32::try_from(of).unwrap_or(i32::MAX)), count))
 }
 
 impl Object {
@@ -134,7 +178,12 @@ impl Object {
                 10 => object.length = Some(a.uint()?),
                 11 => object.access = Some(Access(a.uint()?)),
                 12 => object.key = Some(Key(a.uint()?)),
-                _ => {}
+                17 => object.refusals.extend([refusals(&a)?]),
+                kind => {
+                    if let Some((_, name)) = COUNTERS.iter().find(|i| i.0 == kind) {
+                        object.counters.push((name, a.uint()?));
+                    }
+                }
             }
         }
         object.class = class.ok_or(Malformed("an object has no class"))?;

@@ -8,6 +8,7 @@ mod names;
 mod netlink;
 mod output;
 mod refusal;
+mod stats;
 mod sys;
 mod trace;
 
@@ -69,6 +70,13 @@ enum Command {
             .try_map(|i| Class::by_name(&i).ok_or("no such class")))]
         class: Option<Class>,
     },
+    /// Print the counters of domains, endpoints and completion queues
+    Stats {
+        /// Print the increase every SECONDS seconds, too
+        #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+            value_parser = clap::value_parser!(u32).range(1..))]
+        watch: Option<u32>,
+    },
     /// Print refused calls as they happen
     Trace,
     /// Print a script that completes arguments
@@ -125,6 +133,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
                 false => print(&output::table(&objects)),
             }
         }
+        Command::Stats { watch } => stats::run(kfi()?, json, watch),
         Command::Trace => trace::run(json),
         Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -169,6 +169,8 @@ enumeration! {
 }
 
 impl Class {
+    pub const DOMAIN: Self = Self(2);
+
     /// Returns the names of all classes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().map(|(_, name)| *name)

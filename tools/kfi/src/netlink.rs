@@ -153,6 +153,11 @@ pub struct Attribute<'a> {
 }
 
 impl Attribute<'_> {
+    /// Returns the attributes in a nest.
+    pub fn nested(&self) -> impl Iterator<Item = Result<Attribute<'_>, Malformed>> {
+        attributes(self.value)
+    }
+
     /// Returns the value of an attribute of 32 bits.
     pub fn u32(&self) -> Result<u32, Malformed> {
         match self.value.try_into() {

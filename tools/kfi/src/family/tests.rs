@@ -82,6 +82,28 @@ fabric   1  loop      loop    open   2d07h
 }
 
 #[test]
+fn counters() {
+    let refusal = |errno: u32, count: u64| {
+        made(
+            17,
+            &[made(1, &errno.to_ne_bytes()), made(2, &count.to_ne_bytes())].concat(),
+        )
+    };
+    let domain = [
+        made(13, &6u32.to_ne_bytes()),
+        made(14, &(1u64 << 40).to_ne_bytes()),
+        refusal(22, 2),
+        refusal(256, 1),
+    ];
+    let found = objects([[object(2, 7, &domain), done()].concat()]).unwrap();
+    assert_eq!(found[0].counters, [("opened", 6), ("open", 1 << 40)]);
+    assert_eq!(
+        Vec::from_iter(found[0].refusals.clone()),
+        [("EINVAL".to_owned(), 2), ("EOTHER".to_owned(), 1)]
+    );
+}
+
+#[test]
 fn offers() {
     let offer = |provider: &[u8], mr_mode: u32| {
         entry(

@@ -87,7 +87,7 @@ fn attributes_are_those_of_the_core() {
     let core = header("../rust/helpers/netlink.h");
     let (_, sets) = specification.split_once("attribute-sets:").unwrap();
     let (sets, operations) = sets.split_once("operations:").unwrap();
-    let (mut expected, mut prefix) = (String::from("enum {"), "");
+    let (mut expected, mut prefix) = (String::from("enum {"), String::new());
     let after = |line: &str, start: &str| {
         let name = line.strip_prefix(start)?.strip_prefix("name: ")?;
         Some(name.to_uppercase().replace('-', "_"))
@@ -101,7 +101,7 @@ fn attributes_are_those_of_the_core() {
     }
     for line in sets.lines() {
         if let Some(set) = after(line, "    ") {
-            prefix = if set == "INFO" { "INFO" } else { "OBJECT" };
+            prefix = set;
             expected += " }; enum {";
         } else if let Some(name) = after(line, "        ") {
             let first = expected.ends_with('{');
