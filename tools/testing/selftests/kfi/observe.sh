@@ -7,7 +7,12 @@
 . "$(dirname "$0")/lib.sh"
 
 names="info.providers info.one info.limits list.regions list.table list.parents list.class list.keys
-	list.nobody trace.refusal trace.ends trace.reader trace.nobody usage closed unloaded"
+	list.nobody trace.refusal trace.ends trace.reader trace.nobody usage"
+for _of in loop verbs; do
+	[ $_of = loop ] && ! tests_loop ||
+		names="$names $_of.suite $_of.regions $_of.transfers $_of.connections $_of.refusals $_of.numbers $_of.stats $_of.stats_json"
+done
+names="$names verbs.pool closed unloaded"
 # shellcheck disable=SC2086
 set -- $names
 plan $#
@@ -187,9 +192,132 @@ usage()
 {
 	fails 2 "unknown class 'nosuch': give one of fabric, domain" "$kfi" list nosuch &&
 		fails 2 "unknown command 'nosuch'" "$kfi" nosuch && fails 2 "'--nosuch'" "$kfi" list --nosuch &&
+		fails 2 "'0'" "$kfi" stats --watch 0 &&
 		"$kfi" completion bash | grep -q '^ *complete .* kfi$'
 }
 check observe.usage usage
+# The suite ep_observed under all events of kfi, and what the command shows before it closes its objects.
+ready() { since_mark | grep -q 'ready to be observed'; }
+observed()
+{
+	mkdir $instances/kfi-observe && echo 1 >$instances/kfi-observe/events/kfi/enable || return
+	mark_log
+	run_suite ep_observed provider="$1" address="$2" >"$tmp/result" &
+	wait_for 60 ready && for _class in mr ep cq; do
+		# The holder has other regions.
+		"$kfi" list $_class | awk -v class=$_class -v by="^$provider " \
+			'NR > 1 && $0 !~ /kfi_holder/ { print "domain_id=" $3 " " class "=" $2 }' | sort >"$tmp/$_class"
+	done
+	"$kfi" stats >"$tmp/stats"
+	"$kfi" stats --json >"$tmp/stats.json"
+	echo 1 >/sys/module/kfi_selftest/parameters/go
+	wait $!
+	_status=$?
+	echo 0 >$instances/kfi-observe/events/kfi/enable
+	cat $instances/kfi-observe/trace >"$tmp/events"
+	rmdir $instances/kfi-observe
+	[ $_status = 0 ] || { cat "$tmp/result"; return 1; }
+}
+# counted COUNT EVENT [PATTERN]: so many events with these fields
+counted()
+{
+	same "$1 $2 $3" "$(grep " $2: " "$tmp/events" | grep -c -e "$3") $2 $3"
+}
+# Five regions at one side, and one at the other.
+regions_traced()
+{
+	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]*"
+	counted 6 kfi_mr_register "$_of mr=0 length=$page access=0x[1-9a-f][0-9a-f]* err=0" &&
+		for _event in registered close closed; do
+			counted 6 kfi_mr_$_event "$_of mr=[1-9][0-9]* length=$page access=0x[1-9a-f][0-9a-f]* err=0" || return
+		done
+}
+transfers_traced()
+{
+	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]*"
+	counted 3 kfi_post "$_of op=send bytes=1000 context=0x[0-9a-f]* err=0" &&
+		counted 3 kfi_post "$_of op=receive bytes=$page context=0x[0-9a-f]* err=0" &&
+		counted 2 kfi_post "$_of op=write bytes=500 context=0x[0-9a-f]* err=0" &&
+		counted 1 kfi_post "$_of op=read bytes=700 context=0x[0-9a-f]* err=0" && counted 9 kfi_post &&
+		counted 9 kfi_complete "domain_id=[1-9][0-9]* cq=[1-9][0-9]* .* err=0" &&
+		counted 3 kfi_complete "len=1000" &&
+		# The second send, and what receives it.
+		counted 1 kfi_complete context=0xb5e0001 && counted 1 kfi_complete context=0xb5e000b
+}
+connections_traced()
+{
+	for _event in connect connected disconnected; do
+		counted 2 kfi_$_event "provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]* err=0" || return
+	done
+}
+# Fields of the events are numbers that the list has shown.
+numbers()
+{
+	# A region that was closed before isn't in the list.
+	for _of in ep:kfi_post mr:kfi_mr_registered cq:kfi_complete; do
+		_class=${_of%:*}
+		grep " ${_of#*:}: " "$tmp/events" | sed "s/.*\(domain_id=[0-9]*\) .*\b\($_class=[0-9]*\) .*/\1 \2/" |
+			sort -u >"$tmp/numbers"
+		case $_class in
+		mr) same 4 "$(wc -l <"$tmp/mr")" && same "" "$(grep -vxF -f "$tmp/numbers" "$tmp/mr")" ;;
+		ep) same 2 "$(wc -l <"$tmp/ep")" && same "$(cat "$tmp/ep")" "$(cat "$tmp/numbers")" ;;
+		cq) same 4 "$(wc -l <"$tmp/cq")" && same 2 "$(grep -cxF -f "$tmp/numbers" "$tmp/cq")" ;;
+		esac || return
+	done
+}
+# stats_of CLASS: the counters of all objects of a class but the holder's, sorted
+stats_of()
+{
+	awk -v class="$1" '/^[a-z]/ { is = $1 == class && !/kfi_holder/; next } is' "$tmp/stats" |
+		sed 's/^ *//; s/ pool_hits.*//' | sort
+}
+# What the suite does, to the byte.
+stats_exact()
+{
+	same "opened 1 open 1
+opened 5 open 3
+refused EINVAL 2" "$(stats_of domain)" &&
+		same "sends 0 send_bytes 0 receives 3 reads 0 read_bytes 0 writes 0 write_bytes 0 atomics 0
+sends 3 send_bytes 3000 receives 0 reads 1 read_bytes 700 writes 2 write_bytes 1000 atomics 0" "$(stats_of ep)" &&
+		same "completions 0 failures 0 received_bytes 0
+completions 0 failures 0 received_bytes 0
+completions 3 failures 0 received_bytes 3000
+completions 6 failures 0 received_bytes 0" "$(stats_of cq)"
+}
+stats_in_json()
+{
+	same 3000 "$(value send_bytes <"$tmp/stats.json" | sort -n | tail -n 1)" &&
+		same 2 "$(value EINVAL <"$tmp/stats.json")" &&
+		same "$(grep -c '^[a-z]' "$tmp/stats")" "$(value class <"$tmp/stats.json" | wc -l)"
+}
+observe()
+{
+	provider=$1
+	check observe."$1".suite observed "$1" "$2"
+	check observe."$1".regions regions_traced
+	check observe."$1".transfers transfers_traced
+	check observe."$1".connections connections_traced
+	check observe."$1".refusals counted 2 kfi_refused "err=-22 why="
+	check observe."$1".numbers numbers
+	check observe."$1".stats stats_exact
+	check observe."$1".stats_json stats_in_json
+}
+! tests_loop || observe loop 192.0.2.1
+ep_device_up
+observe verbs $ep_address
+# Each take from the pool is traced, and counted.
+pool_traced()
+{
+	_domain=$(sed -n 's/.* kfi_mr_registered: .* domain_id=\([0-9]*\) .*/\1/p' "$tmp/events" | sort | uniq -c | sort -n |
+		awk 'END { print $2 }')
+	_hits=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=1" "$tmp/events")
+	_misses=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=0" "$tmp/events")
+	same 5 $((_hits + _misses)) &&
+		awk "/^domain $_domain:/ { getline; print }" "$tmp/stats" | grep -q " pool_hits $_hits pool_misses $_misses$" ||
+		{ grep kfi_pool "$tmp/events"; cat "$tmp/stats"; return 1; }
+}
+check observe.verbs.pool pool_traced
+ep_device_down
 closed() { unload kfi_holder && same "[]" "$("$kfi" list --json)"; }
 check observe.closed closed
 # The modules can be unloaded under a trace, which ends then.
