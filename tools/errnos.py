@@ -17,7 +17,8 @@
 #
 # - the lists after "Return:" in the headers, and those of operations of extensions, for calls that
 #   have a table;
-# - the tables of kfi_errno(3), from kfi_errno.h and the texts of kfi_strerror(), too.
+# - the tables of kfi_errno(3), from kfi_errno.h and the texts of kfi_strerror(), too;
+# - the errnos of each call, for the selftest of random calls.
 #
 # tools/check-docs fails if one of these differs, or if a selftest expects an errno of a call, or a
 # document says that a call returns one, that is not in the call's table.
@@ -30,6 +31,7 @@ import textwrap
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 SELFTESTS = TOP / 'tools/testing/selftests/kfi'
+LISTS = SELFTESTS / 'test/random/errnos.h'
 CALLS = r'`\w+\(\)`(?:(?:, | and )`\w+\(\)`)*'
 CALL = re.compile(r'`(\w+)\(\)`')
 ERRNO = re.compile(r'-(KFI_E\w+)')
@@ -259,8 +261,20 @@ def manual(errnos, text):
     return region(text, 'added', textwrap.wrap(f'{listed}.', 80, break_on_hyphens=False))
 
 
+def lists(errnos):
+    """Returns the text of the header for the selftest of random calls."""
+    text = ['/* SPDX-License-Identifier: GPL-2.0 */',
+            '/* The errnos of each call. tools/errnos.py writes this from the manual pages. */']
+    for call in sorted(errnos.rows.keys() | errnos.aliases):
+        if call.startswith('kfi_') and errnos.of(call):
+            text += textwrap.wrap(f'ERRNOS({call}, {", ".join(sorted(errnos.set(call)))})', 90,
+                                  subsequent_indent='\t', break_long_words=False)
+    return '\n'.join(text) + '\n'
+
+
 def generated(errnos):
     """Yields each file that has generated parts, and the text that it should have."""
+    yield LISTS, lists(errnos)
     for path in sorted((TOP / 'include').glob('kfi*.h')) + [TOP / 'include/kfabric.h']:
         yield path, header(errnos, path.read_text())
     path = TOP / 'Documentation/kfi_errno.3.md'
@@ -336,7 +350,7 @@ def main(arguments):
         sys.exit('usage: tools/errnos.py --write')
     errnos = Errnos()
     for path, text in generated(errnos):
-        if text != path.read_text():
+        if not path.exists() or text != path.read_text():
             path.write_text(text)
     if errnos.faults:
         sys.exit('\n'.join(errnos.faults))

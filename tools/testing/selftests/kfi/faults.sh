@@ -6,34 +6,12 @@
 
 . "$(dirname "$0")/lib.sh"
 
-debug=/sys/kernel/debug
-[ -d $debug/failslab ] || mount -t debugfs debugfs $debug 2>/dev/null
-if [ ! -d $debug/failslab ] || [ ! -d $debug/fail_page_alloc ]; then
+allow_faults || {
 	plan 1
 	skip faults "the kernel has no failslab or fail_page_alloc in debugfs"
 	finish
-fi
-
-# set NAME VALUE, and put it back at the end, what was set last first
-set_to()
-{
-	[ -e "$debug/$1" ] || return 0
-	undo="echo $(cat "$debug/$1") >$debug/$1; $undo"
-	echo "$2" >"$debug/$1"
 }
-
-undo=
-trap 'eval "$undo"; ep_device_down 2>/dev/null' EXIT
-for i in failslab fail_page_alloc; do
-	set_to $i/ignore-gfp-wait N
-	set_to $i/verbose 0
-	# Nothing fails but what the suite asks for: the n-th allocation, or all of a task that
-	# is marked.
-	set_to $i/task-filter Y
-	set_to $i/times -1
-	set_to $i/probability 100
-done
-set_to fail_page_alloc/min-order 0
+trap 'forbid_faults; ep_device_down 2>/dev/null' EXIT
 result=0
 run_suite faults || result=$?
 if tests_loop; then

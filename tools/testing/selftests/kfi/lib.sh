@@ -205,6 +205,36 @@ nic_is_clean()
 	return $_result
 }
 
+# Lets allocations of a task fail that it asks to fail. Fails if the kernel can't.
+allow_faults()
+{
+	_debug=/sys/kernel/debug
+	[ -d $_debug/failslab ] || mount -t debugfs debugfs $_debug 2>/dev/null
+	[ -d $_debug/failslab ] && [ -d $_debug/fail_page_alloc ] || return
+	for _kind in failslab fail_page_alloc; do
+		set_fault $_kind/ignore-gfp-wait N
+		set_fault $_kind/verbose 0
+		# Nothing fails but what the suite asks for: the n-th allocation, or all of a task that
+		# is marked.
+		set_fault $_kind/task-filter Y
+		set_fault $_kind/times -1
+		set_fault $_kind/probability 100
+	done
+	set_fault fail_page_alloc/min-order 0
+}
+# set_fault NAME VALUE; forbid_faults puts back what was set, the last first.
+set_fault()
+{
+	[ -e "$_debug/$1" ] || return 0
+	_undo="echo $(cat "$_debug/$1") >$_debug/$1; $_undo"
+	echo "$2" >"$_debug/$1"
+}
+forbid_faults()
+{
+	eval "$_undo"
+	_undo=
+}
+
 # feature NAME COLUMN: 1 if the table features.def says that the provider has the feature, or 0.
 feature()
 {

@@ -11,7 +11,7 @@
 # Of kfi_selftest.ko, and scripts of their own.
 suites="oracle inject negotiate core slots eq cntr cq lifetime async held rights local errors segments badmem badruns
 	scattered order matrix contiguous raw refresh pieces reserve batch later stress hammer recovery queue stuck"
-scripts="badpages noio loop states ep ep_rs siw nvme nvme_stack nvme_admin nvme_namespaces nvme_recovery nvme_rogue nvme_pair pair cm conform consumer17 trace observe faults pool unload parameters forget port removal nic hardware"
+scripts="badpages noio loop states ep ep_rs siw nvme nvme_stack nvme_admin nvme_namespaces nvme_recovery nvme_rogue nvme_pair pair cm conform consumer17 trace observe faults random pool unload parameters forget port removal nic hardware"
 # Only by name: for devices that can't be served.
 named="unserved"
 

@@ -89,6 +89,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_badpages,
 	&suite_noio,
 	&suite_order,
+	&suite_random,
 	&suite_raw,
 	&suite_stress,
 	&suite_hammer,

@@ -19,6 +19,7 @@ extern const struct kfi_suite suite_cq;
 extern const struct kfi_suite suite_batch;
 extern const struct kfi_suite suite_later;
 extern const struct kfi_suite suite_matrix;
+extern const struct kfi_suite suite_random;
 extern const struct kfi_suite suite_rights;
 extern const struct kfi_suite suite_lifetime;
 extern const struct kfi_suite suite_async;
