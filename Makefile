@@ -30,7 +30,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo deb test soak bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo deb test soak stress bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
 all: modules
 
 ifneq ($(origin KDIR),undefined)
@@ -207,6 +207,10 @@ test:
 soak:
 	@tools/vm/soak $(KERNEL)
 
+# The same for calls, accesses, rounds, removals and points of failure: KERNEL names one kernel, PARTS some parts.
+stress:
+	@tools/vm/stress $(filter-out newest,$(KERNEL))
+
 # BASE=FILE compares with the figures of an earlier run; tools/bench/run has the rest.
 bench:
 	@tools/bench/run $(KERNEL)
@@ -279,6 +283,7 @@ help:
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
 	@echo '  soak             the long forms of some tests, an hour in all'
+	@echo '  stress           random calls and accesses, rounds, removals, failures: hours (SEED=, PARTS=, SCALE=)'
 	@echo '  bench            what a registration costs, in instructions (Documentation/performance.md: ONLY=, ROUNDS=, BASE=)'
 	@echo '  profile          where they go, function by function (WORK=reg.kmalloc.1)'
 	@echo '  shell            a prompt in a VM with the modules loaded'

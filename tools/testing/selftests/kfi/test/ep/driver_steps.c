@@ -25,6 +25,10 @@ struct driver_step driver_fails(enum kfi_inject_op op, unsigned int skip)
 
 bool driver_failed(const struct driver_step *step)
 {
+	bool failed;
+
 	kfi_inject_fail(step->op, 0, 0, 0);
-	return kfi_inject_calls(step->op) - step->before > step->skip;
+	failed = kfi_inject_calls(step->op) - step->before > step->skip;
+	kfi_failures += failed;
+	return failed;
 }

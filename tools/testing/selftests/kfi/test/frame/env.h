@@ -106,6 +106,9 @@ extern bool kfi_iwarp;
 /* Set, while a suite runs, when what it waits for was done from outside. */
 extern bool kfi_go;
 
+/* The number of allocations and driver calls that suites made to fail, each in turn (failing.h, ep/driver.h). */
+extern unsigned int kfi_failures;
+
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
 int lists_alloc(struct kfi_env *env);

@@ -8,6 +8,8 @@
 
 #include <linux/sched.h>
 
+#include "env.h"
+
 #ifdef CONFIG_FAULT_INJECTION
 
 /* No call makes as many allocations. */
@@ -25,6 +27,7 @@ static inline bool disarm(void)
 	bool failed = !READ_ONCE(current->fail_nth);
 
 	WRITE_ONCE(current->fail_nth, 0);
+	kfi_failures += failed;
 	return failed;
 }
 
