@@ -55,13 +55,14 @@ struct random_sequence {
 #define AREA_PAGES	8UL
 #define AREA_SIZE	(AREA_PAGES * PAGE_SIZE)
 #define RANDOM_LIST	16
+#define RANDOM_RIGHTS	(KFI_SEND | KFI_RECV | KFI_READ | KFI_WRITE | KFI_REMOTE)
 
 /**
  * struct random_world - the objects and the memory that calls work on
  * @t: The case.
  * @p: A connected pair, whose objects are the first ones of their kinds.
  * @object: The objects; NULL where there is none.
- * @fixed: The number of objects of the pair, by kind. They stay open.
+ * @fixed: The number of objects of the pair, by kind, and a region of each side. They stay open.
  * @area: Memory from kmalloc() and vmalloc(), between guard pages.
  * @sg: A list of the first area, mapped for the first domain.
  * @mapped: The number of entries that were mapped.
@@ -128,6 +129,7 @@ struct kfid *random_fid(struct random_world *w, u16 a);
 void *random_place(struct random_world *w, enum random_kind kind, u16 a);
 u64 random_flags(u16 a, u64 valid);
 void *random_buffer(struct random_world *w, u16 a, u16 b, size_t *len);
+size_t random_longer(size_t len);
 size_t random_kvecs(struct random_world *w, u16 a, u16 b);
 size_t random_bvecs(struct random_world *w, u16 a, u16 b);
 void *random_desc(struct random_world *w, u16 a);

@@ -5,11 +5,9 @@
 #include "random.h"
 #include "errnos.h"
 
-#define RIGHTS	(KFI_SEND | KFI_RECV | KFI_READ | KFI_WRITE | KFI_REMOTE_READ | KFI_REMOTE_WRITE)
-
 static u64 rights(u16 a)
 {
-	return a % 4 ? RIGHTS : random_flags(a >> 2, RIGHTS);
+	return a % 4 ? RANDOM_RIGHTS : random_flags(a >> 2, RANDOM_RIGHTS);
 }
 
 /* Registration calls take any object for a domain and refuse it. */

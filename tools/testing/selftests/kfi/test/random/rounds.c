@@ -12,7 +12,7 @@
 #define THREADS	4
 #define PAGES	8
 /* Rounds of each thread. */
-#define ROUNDS	5000
+#define ROUNDS	12500
 /* Fewer rounds tell nothing of leaks and time. */
 #define ENOUGH	100000
 

@@ -16,22 +16,37 @@ struct place {
 	u64 key;
 };
 
-/* Selects a place in a region of either side, or beside it, or by a key of no region. */
-static struct place some_place(struct random_world *w, u16 a)
+/*
+ * Selects a place in the region of the peer of an endpoint. Seldom, since a refused access ends the connection,
+ * it is in a region of either side, or beside it, or by a key of no region.
+ */
+static struct place some_place(struct random_world *w, u16 ep, u16 a)
 {
-	struct kfid_mr *mr = random_any(w, MR, a);
+	struct kfid_mr *mr = w->object[MR][!(ep % 2)];
 	struct place at = { a * 0x100010001ULL, a };
 
+	if (a % 32 == 0)
+		mr = random_any(w, MR, a >> 5);
 	if (IS_ERR_OR_NULL(mr))
 		return at;
 	at.addr = mr->iova + (a >> 3) % PAGE_SIZE;
 	at.key = kfi_mr_key(mr);
-	if (a % 32 == 1)
+	if (a % 256 == 1)
 		at.addr = U64_MAX - (a >> 5);
-	if (a % 32 == 2)
+	if (a % 256 == 2)
 		at.addr -= PAGE_SIZE;
-	if (a % 32 == 3)
-		at.key ^= BIT_ULL(a >> 5 & 63);
+	if (a % 256 == 3)
+		at.key ^= BIT_ULL(a >> 8 & 63);
+	return at;
+}
+
+/* The same for an atomic operation, mostly aligned. */
+static struct place some_word(struct random_world *w, u16 ep, u16 a)
+{
+	struct place at = some_place(w, ep, a);
+
+	if (a % 64 != 8)
+		at.addr &= ~7ULL;
 	return at;
 }
 
@@ -55,18 +70,27 @@ static void *context(const struct random_world *w, u16 a)
 	return (void *)w->room + a % sizeof(w->room);
 }
 
+/* Receives are mostly longer than messages: one that is too long ends the connection. */
+static ssize_t recv_call(struct random_world *w, const u16 a[STEP_NUMBERS])
+{
+	size_t len;
+	void *buf = random_buffer(w, a[1], a[2], &len);
+
+	return kfi_recv(some_ep(w, a[0]), buf, a[5] % 64 ? random_longer(len) : len, random_desc(w, a[3]), 0,
+			context(w, a[4]));
+}
+
 #define ONE_BUFFER(_name, ...)								\
 static ssize_t _name##_call(struct random_world *w, const u16 a[STEP_NUMBERS])		\
 {											\
 	size_t len;									\
 	void *buf = random_buffer(w, a[1], a[2], &len);					\
-	struct place at = some_place(w, a[4]);						\
+	struct place at = some_place(w, a[0], a[4]);						\
 											\
 	(void)at;									\
 	return kfi_##_name(some_ep(w, a[0]), buf, len, __VA_ARGS__);			\
 }
 
-ONE_BUFFER(recv, random_desc(w, a[3]), 0, context(w, a[4]))
 ONE_BUFFER(send, random_desc(w, a[3]), 0, context(w, a[4]))
 ONE_BUFFER(inject, 0)
 ONE_BUFFER(senddata, random_desc(w, a[3]), a[4], 0, context(w, a[4]))
@@ -76,18 +100,26 @@ ONE_BUFFER(write, random_desc(w, a[3]), 0, at.addr, at.key, context(w, a[5]))
 ONE_BUFFER(inject_write, 0, at.addr, at.key)
 ONE_BUFFER(writedata, random_desc(w, a[3]), a[5], 0, at.addr, at.key, context(w, a[5]))
 
+static ssize_t recvv_call(struct random_world *w, const u16 a[STEP_NUMBERS])
+{
+	size_t count = random_kvecs(w, a[1], a[2]), i;
+
+	for (i = 0; i < count; i++)
+		w->kv[i].iov_len = random_longer(w->kv[i].iov_len);
+	return kfi_recvv(some_ep(w, a[0]), a[5] % 64 ? w->kv : NULL, some_descs(w, a[3]), count, 0, context(w, a[4]));
+}
+
 #define LIST(_name, _list, _made, ...)							\
 static ssize_t _name##_call(struct random_world *w, const u16 a[STEP_NUMBERS])		\
 {											\
 	size_t count = _made(w, a[1], a[2]);						\
-	struct place at = some_place(w, a[4]);						\
+	struct place at = some_place(w, a[0], a[4]);						\
 											\
 	(void)at;									\
 	return kfi_##_name(some_ep(w, a[0]), a[5] % 64 ? w->_list : NULL, some_descs(w, a[3]), count, 0, \
 			   __VA_ARGS__);						\
 }
 
-LIST(recvv, kv, random_kvecs, context(w, a[4]))
 LIST(sendv, kv, random_kvecs, context(w, a[4]))
 LIST(readv, kv, random_kvecs, at.addr, at.key, context(w, a[5]))
 LIST(writev, kv, random_kvecs, at.addr, at.key, context(w, a[5]))
@@ -118,9 +150,12 @@ static struct kfi_msg *some_message(struct random_world *w, const u16 *a, struct
 
 static ssize_t recvmsg_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct kfi_msg msg;
+	struct kfi_msg msg, *given = some_message(w, a, &msg);
+	size_t i;
 
-	return kfi_recvmsg(some_ep(w, a[0]), some_message(w, a, &msg), random_flags(a[5], KFI_COMPLETION | KFI_MORE));
+	for (i = 0; i < msg.iov_count && msg.type == KFI_KVEC; i++)
+		w->kv[i].iov_len = random_longer(w->kv[i].iov_len);
+	return kfi_recvmsg(some_ep(w, a[0]), given, random_flags(a[5], KFI_COMPLETION | KFI_MORE));
 }
 
 static ssize_t sendmsg_call(struct random_world *w, const u16 a[STEP_NUMBERS])
@@ -148,7 +183,7 @@ static ssize_t access_message(struct random_world *w, const u16 a[STEP_NUMBERS],
 	for (i = 0; i < msg.iov_count; i++)
 		left += w->kv[i].iov_len;
 	for (i = 0; i < msg.rma_iov_count; i++) {
-		struct place at = some_place(w, a[4] + i);
+		struct place at = some_place(w, a[0], a[4] + i);
 		size_t len = i + 1 < msg.rma_iov_count ? left / 2 : left + (a[5] % 64 == 1);
 
 		iov[i] = (struct kfi_rma_iov) { .addr = at.addr, .len = len, .key = at.key };
@@ -190,7 +225,7 @@ static enum kfi_op operation(u16 a)
 
 static ssize_t atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_place(w, a[1] & ~7);
+	struct place at = some_word(w, a[0], a[1]);
 	u64 operand = a[2];
 
 	return kfi_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL, 0, at.addr, at.key,
@@ -199,7 +234,7 @@ static ssize_t atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 
 static ssize_t fetch_atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_place(w, a[1] & ~7);
+	struct place at = some_word(w, a[0], a[1]);
 	u64 operand = a[2];
 
 	return kfi_fetch_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL,
@@ -209,7 +244,7 @@ static ssize_t fetch_atomic_call(struct random_world *w, const u16 a[STEP_NUMBER
 
 static ssize_t compare_atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_place(w, a[1] & ~7);
+	struct place at = some_word(w, a[0], a[1]);
 	u64 operand = a[2], compare = a[3];
 
 	return kfi_compare_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL,

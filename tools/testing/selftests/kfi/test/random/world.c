@@ -4,6 +4,7 @@
 
 #define CANARY	0xc5
 #define POISON	((void *)0x5a5a)
+#define SMALL	64
 
 static bool area_open(struct random_world *w)
 {
@@ -65,6 +66,21 @@ static void take_pair(struct random_world *w)
 	w->object[PEP][w->fixed[PEP]++] = w->p->pep;
 }
 
+/* A region of each side, of a whole area, so that most accesses end well. */
+static bool region_open(struct random_world *w, unsigned int n)
+{
+	struct ep_side *s = &w->p->side[n];
+	struct kfid_mr *mr;
+
+	if (!EXPECT_EQ(w->t, kfi_mr_reg(s->domain, w->area[n] + PAGE_SIZE, AREA_SIZE, RANDOM_RIGHTS, 0, n + 1, 0,
+						&mr, NULL), 0))
+		return false;
+	w->object[MR][n] = mr;
+	w->fixed[MR]++;
+	return !(w->p->info->domain_attr->mr_mode & KFI_MR_ENDPOINT) ||
+	       (EXPECT_EQ(w->t, kfi_mr_bind(mr, &s->ep->fid, 0), 0) && EXPECT_EQ(w->t, kfi_mr_enable(mr), 0));
+}
+
 struct random_world *random_open(struct kfi_test *t, unsigned int mode)
 {
 	static const int modes[] = { EP_MODE, EP_MODE | KFI_MR_ENDPOINT, EP_MODE | KFI_MR_LOCAL };
@@ -85,7 +101,7 @@ struct random_world *random_open(struct kfi_test *t, unsigned int mode)
 	if (!w->p)
 		goto err;
 	take_pair(w);
-	if (map_list(w))
+	if (map_list(w) && region_open(w, 0) && region_open(w, 1))
 		return w;
 err:
 	random_close(w);
@@ -96,7 +112,7 @@ static void close_objects(struct random_world *w, enum random_kind kind)
 {
 	int i;
 
-	for (i = w->fixed[kind]; i < RANDOM_OBJECTS; i++)
+	for (i = kind == MR ? 0 : w->fixed[kind]; i < RANDOM_OBJECTS; i++)
 		if (w->object[kind][i])
 			EXPECT_EQ(w->t, kfi_close(w->object[kind][i]), 0);
 }
@@ -183,7 +199,7 @@ u64 random_flags(u16 a, u64 valid)
 /* Returns a buffer and its length: mostly memory of an area, else memory that nobody may use. */
 void *random_buffer(struct random_world *w, u16 a, u16 b, size_t *len)
 {
-	size_t at = (a >> 4) * 29 % (AREA_SIZE - 1);
+	size_t at = (a >> 4) * 29 % (AREA_SIZE - 2 * PAGE_SIZE);
 	u8 *area = w->area[a % 2] + PAGE_SIZE;
 
 	switch (b % 16) {
@@ -196,8 +212,12 @@ void *random_buffer(struct random_world *w, u16 a, u16 b, size_t *len)
 	case 2:
 		*len = BIT_ULL(40 + (b >> 4) % 24);
 		break;
+	case 3:
+		/* A message of this length is longer than most receives. */
+		*len = 1 + (b >> 4) * (b >> 6 & 3) % (AREA_SIZE - at);
+		break;
 	default:
-		*len = 1 + (b >> 4) * (b % 16) % (AREA_SIZE - at);
+		*len = 1 + (b >> 4) % SMALL;
 	}
 	switch (a % 32) {
 	case 0:
@@ -223,6 +243,12 @@ void *random_buffer(struct random_world *w, u16 a, u16 b, size_t *len)
 static u16 mixed(u16 a, unsigned int i)
 {
 	return i ? a * 40503u + i * 12289u : a;
+}
+
+/* Makes a buffer longer than most messages, if it is a good one. */
+size_t random_longer(size_t len)
+{
+	return len - 1 < SMALL ? len + RANDOM_LIST * SMALL : len;
 }
 
 static size_t list_length(u16 a)
@@ -267,5 +293,5 @@ size_t random_bvecs(struct random_world *w, u16 a, u16 b)
 /* Returns the descriptor of a region, or none, or one of nothing. */
 void *random_desc(struct random_world *w, u16 a)
 {
-	return a % 32 == 31 ? POISON : a % 4 ? kfi_mr_desc(random_any(w, MR, a >> 2)) : NULL;
+	return a % 32 == 31 ? POISON : a % 4 == 0 ? kfi_mr_desc(random_any(w, MR, a >> 2)) : NULL;
 }
