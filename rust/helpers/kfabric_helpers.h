@@ -215,7 +215,7 @@ enum kfi_helper_domain_counter {
 	/* Regions that were opened, and that are open. */
 	KFI_COUNTER_OPENED,
 	KFI_COUNTER_OPEN,
-	/* Device regions that the provider's pool had ready, and had not. */
+	/* Registrations for which the provider's pool had a device region ready, and had none. */
 	KFI_COUNTER_POOL_HITS,
 	KFI_COUNTER_POOL_MISSES,
 	KFI_DOMAIN_COUNTERS
@@ -235,7 +235,7 @@ enum kfi_helper_ep_counter {
 };
 
 enum kfi_helper_cq_counter {
-	/* Entries of transfers that have succeeded, and that have failed. */
+	/* Entries of successful and of failed transfers. */
 	KFI_COUNTER_COMPLETIONS,
 	KFI_COUNTER_FAILURES,
 	KFI_COUNTER_RECEIVED_BYTES,
@@ -244,7 +244,7 @@ enum kfi_helper_cq_counter {
 
 #define KFI_COUNTERS	KFI_EP_COUNTERS
 
-/* How many calls that concern a domain were refused with this errno, which is positive. */
+/* The number of calls on a domain and its objects that were refused with @err, which is positive. */
 struct kfi_helper_refusals {
 	u32 err;
 	u64 count;
@@ -273,7 +273,7 @@ struct kfi_helper_object {
 	size_t refusal_count;
 };
 
-/* trace.c: events, whose static keys say whether somebody traces */
+/* trace.c: events. Callers check the static key of an event first. */
 enum kfi_helper_op {
 	KFI_HELPER_OP_SEND,
 	KFI_HELPER_OP_RECEIVE,

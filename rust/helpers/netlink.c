@@ -99,7 +99,7 @@ static int info_done(struct netlink_callback *cb)
 	return 0;
 }
 
-/* The attributes of the counters of a class, which follow each other as the counters do. */
+/* Puts the counters of an object. The attributes of a class have the order of its counters. */
 static int put_counters(struct sk_buff *skb, const struct kfi_helper_object *object)
 {
 	int first, count;
@@ -127,7 +127,7 @@ static int put_counters(struct sk_buff *skb, const struct kfi_helper_object *obj
 	return 0;
 }
 
-/* One attribute for each errno. */
+/* Puts one attribute for each errno. */
 static int put_refusals(struct sk_buff *skb, const struct kfi_helper_object *object)
 {
 	for (size_t i = 0; i < object->refusal_count; i++) {

@@ -15,7 +15,7 @@ void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value)
 }
 
 /*
- * The rest is called if the event is on: the caller asks its static key. Any context.
+ * The caller checks the static key of an event, and calls these functions only if it is on. Any context.
  */
 
 #define OBJECT_EVENT(name)									\

@@ -35,8 +35,8 @@ TRACE_EVENT(kfi_refused,
 );
 
 /*
- * Events of a memory region. The numbers of region and domain are those of `kfi list`. A new region has no number
- * before it is registered. err is the (negative) errno of a close.
+ * Events of a memory region. The numbers of region and domain are those of `kfi list`. mr is 0 in kfi_mr_register.
+ * err is 0 or the (negative) errno of a close.
  */
 DECLARE_EVENT_CLASS(kfi_mr,
 	TP_PROTO(const struct kfi_helper_object *of, int err),
@@ -64,11 +64,11 @@ DECLARE_EVENT_CLASS(kfi_mr,
 		  __entry->length, __entry->access, __entry->err)
 );
 
-/* The provider begins a registration. */
+/* The core begins a registration whose arguments it has checked. */
 DEFINE_EVENT(kfi_mr, kfi_mr_register,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
-/* The consumer gets a region. If an event queue reports registrations, it is still pending. */
+/* The consumer gets a region. If an event queue reports registrations, the registration is still pending. */
 DEFINE_EVENT(kfi_mr, kfi_mr_registered,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
@@ -76,7 +76,7 @@ DEFINE_EVENT(kfi_mr, kfi_mr_registered,
 DEFINE_EVENT(kfi_mr, kfi_mr_close,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
-/* The close of a region has ended: no peer can reach the memory. */
+/* The close of a region has ended. If err is 0, no peer can reach the memory. */
 DEFINE_EVENT(kfi_mr, kfi_mr_closed,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
@@ -118,8 +118,8 @@ TRACE_EVENT(kfi_post,
 /*
  * kfi:kfi_complete - a completion queue gets an entry.
  *
- * context is that of the call that posted the transfer. flags are those of the entry, as KFI_SEND. len is the length of
- * a message that was received. err is 0 or a (negative) errno.
+ * context is the one of the call that posted the transfer. flags are the flags of the entry, for example KFI_SEND.
+ * len is the length of a received message. err is 0 or a (negative) errno.
  */
 TRACE_EVENT(kfi_complete,
 	TP_PROTO(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err),
@@ -166,7 +166,7 @@ DECLARE_EVENT_CLASS(kfi_connection,
 		  __get_str(domain), __entry->domain_id, __entry->ep, __entry->err)
 );
 
-/* kfi_connect() or kfi_accept() returns err. */
+/* kfi_connect() or kfi_accept() has begun a connection or failed. err is 0 or the (negative) errno for the caller. */
 DEFINE_EVENT(kfi_connection, kfi_connect,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 

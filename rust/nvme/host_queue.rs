@@ -12,7 +12,7 @@ use crate::{
 /// The phase of a queue.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The gate is not open, and no request has a key. New queues are so, too.
+    /// The gate is not open, and no request has a key. A new queue is in this phase.
     Stopped,
     /// The gate is open.
     Open,

@@ -192,7 +192,7 @@ fn steps() -> KVec<u8> {
 struct MadeUp;
 
 impl TagParts for MadeUp {
-    /// Whether the device has kept it.
+    /// True if the device has kept the capsule.
     type Capsule = bool;
     /// Whether the target has a key.
     type Slot = bool;

@@ -126,7 +126,7 @@ impl Cq {
         let mut free = self.free.load(Relaxed);
         loop {
             let left = free.checked_sub(entries).ok_or(ENOSPC)?;
-            // Acquires the end of the requests that had the entries.
+            // Pairs with the release in `Entries::drop`: the requests that had the entries have ended.
             match self.free.cmpxchg(free, left, Acquire) {
                 Ok(_) => break,
                 Err(now) => free = now,

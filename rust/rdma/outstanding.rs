@@ -104,7 +104,7 @@ impl Outstanding {
     /// Returns the status that broke the queue, if any. Any context.
     #[inline]
     pub(crate) fn broken(&self) -> Option<WcStatus> {
-        // Acquires why the queue was broken.
+        // Pairs with the release in `break_by`: the caller may then read why the queue is broken.
         let status = WcStatus::from_raw(self.standing.broken.load(Acquire));
         (status != WcStatus::SUCCESS).then_some(status)
     }

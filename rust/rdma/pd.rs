@@ -227,8 +227,8 @@ impl Ours {
             let leaked = self.leaked();
             let (made, gone) = (self.made.load(Acquire), self.gone.load(Acquire));
             let users = users();
-            // Neither has moved, so nothing of ours can have gone from `users` unseen. Fully ordered, which a load is
-            // not: both are read after the users.
+            // Neither has moved, so nothing of ours can have gone from `users` unseen. The fully ordered `fetch_add`
+            // keeps both reads after that of `users`. A load would not.
             if made == self.made.fetch_add(0, Full) && gone == self.gone.load(Relaxed) {
                 let ours = made.saturating_sub(gone).saturating_add(leaked);
                 return usize::try_from(users.saturating_sub(ours)).unwrap_or(usize::MAX);

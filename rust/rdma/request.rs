@@ -134,8 +134,8 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
         }
     }
 
-    /// Creates a request like [`Request::new`] in memory that there is. After an error of `request`, returns the error and
-    /// `then`. Any context.
+    /// Creates a request like [`Request::new`] in `memory`. If `request` fails, returns its error and `then`. Any
+    /// context.
     #[inline]
     pub fn new_in<E>(
         mut memory: RequestMemory<W, F>,

@@ -175,7 +175,7 @@ impl_has_hr_timer! {
 }
 
 impl Pool {
-    /// Makes an empty pool of the domain of this number. It makes no region before one is wanted. May sleep.
+    /// Makes an empty pool for the domain with the number `domain`. It makes no region before one is wanted. May sleep.
     pub(crate) fn new(
         pd: Arc<Pd>,
         max_pages: u32,
@@ -471,7 +471,7 @@ impl Count {
 }
 
 impl Pool {
-    /// Returns how often a region was in line, and how often none was. Any context.
+    /// Returns how often the pool had a region ready, and how often it had none. Any context.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         let Count { taken, missed, .. } = &self.count;
         (taken.load(Relaxed), missed.load(Relaxed))

@@ -42,7 +42,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Makes what the domain of this number needs, and finds out what the device can do. May sleep.
+    /// Makes the resources of the domain with the number `domain`, and finds out what the device can do. May sleep.
     ///
     /// # Errors
     ///

@@ -507,7 +507,7 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
             completions: self.queue.completions(),
             requests: PhantomData,
         };
-        // A short read is enough for a queue without a handler, which nobody calls for what follows.
+        // A handler must read until it finds nothing, or it is not called again. Others may stop at a short read.
         if !self.queue.has_handler() {
             return requests.each(f);
         }

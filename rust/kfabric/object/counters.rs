@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of domains and endpoints, since they were opened. Listings show them.
+//! Counters of domains, endpoints and shared receive contexts, for listings. They start at 0 when the object is opened.
 //!
 //! All functions may be called in any context.
 

@@ -90,7 +90,7 @@ impl Bindable for CqBody {
     type Bound = Arc<CqCore>;
 
     fn bound(object: &CqObject) -> Result<Arc<CqCore>, Refusal> {
-        // Nothing completes before.
+        // No transfer reports to the queue before it is bound.
         let domain = object.parent().instance.number();
         object.queue.identify(domain, object.place.number());
         Ok(object.queue.clone())

@@ -47,7 +47,7 @@ struct Group {
     fabric: CString,
     domain: Option<CString>,
     owner: Option<CString>,
-    /// Without strings and refusals, which all objects of a group share.
+    /// The objects, without strings and refusals, which are in the group.
     objects: KVVec<kfi_helper_object>,
     refusals: KVec<kfi_helper_refusals>,
 }

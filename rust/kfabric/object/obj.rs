@@ -53,7 +53,7 @@ pub(crate) trait Object: Sized + 'static {
     /// may be held.
     fn describe(_object: &Obj<Self>, _about: &mut kfi_bindings::kfi_helper_object) {}
 
-    /// Returns the counters of the domain that an object is, or is in. Any context.
+    /// Returns the counters of the object's domain, or of the object if it is a domain. Any context.
     fn domain_counters(_object: &Obj<Self>) -> Option<&DomainCounters> {
         None
     }
@@ -191,7 +191,7 @@ impl<T: Object> Obj<T> {
         }
     }
 
-    /// Has the object's domain count a refusal, if there is one, and [reports](Refusal::report) it. Any context.
+    /// Counts a refusal in the object's domain, if it has one, and [reports](Refusal::report) it. Any context.
     #[cold]
     pub(super) fn refuse(&self, refusal: Refusal) -> c_int {
         if let Some(counters) = T::domain_counters(self) {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::support::trace::is_on;
 
-/// Returns what the consumer gets.
+/// Returns the errno that the consumer gets, or 0.
 pub(super) fn errno(result: &Result<(), Refusal>) -> c_int {
     result.map_or_else(|refusal| refusal.errno().to_c(), |()| 0)
 }

@@ -104,7 +104,7 @@ pub struct CqCore {
 /// The state under the lock of a queue.
 struct State {
     ring: CqRing,
-    /// Entries of transfers that have succeeded, and that have failed, and bytes that were received.
+    /// The numbers of successful entries, of failed entries and of received bytes.
     counters: [u64; 3],
     waits: Waits,
     calls: Calls,
@@ -164,8 +164,7 @@ impl CqCore {
         self.size.saturating_sub(self.taken.load(Relaxed))
     }
 
-    /// Returns the number of entries of transfers that have succeeded, and that have failed, and of bytes that were
-    /// received. Any context.
+    /// Returns the numbers of successful entries, of failed entries and of received bytes. Any context.
     pub(crate) fn counters(&self) -> [u64; 3] {
         self.state.with(|state| state.counters)
     }

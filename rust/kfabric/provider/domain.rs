@@ -118,7 +118,7 @@ pub trait DomainOps: Any + Send + Sync {
     /// of them at a time as it has reserved. May sleep, but not after [`MrOps::close_now`](super::MrOps::close_now).
     fn use_reserve(&self, _begins: bool) {}
 
-    /// Returns how many device regions a pool of the domain had ready, and how many it had not. Any context.
+    /// Returns how often the pool of the domain had a device region ready, and how often it had none. Any context.
     fn pool_counters(&self) -> (u64, u64) {
         (0, 0)
     }

@@ -56,8 +56,8 @@ pub(crate) fn completed(entry: impl FnOnce() -> CompletionEvent) {
     }
 }
 
-/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain of this number.
-/// `hit` says whether there was one.
+/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain. `domain` is the
+/// number of the domain. `hit` is true if the pool had a region.
 #[inline(never)]
 pub fn pool(domain: u64, pages: u32, hit: bool) {
     if is_on!(__tracepoint_kfi_pool) {

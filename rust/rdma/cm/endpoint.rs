@@ -100,7 +100,7 @@ impl Endpoint {
                 error.to_errno()
             ),
         }
-        // Both are drained, also if the first fails: its limit is over then.
+        // The receives are drained even if the sends fail to drain. The limit is over in that case.
         let has_sent = self.qp.drain(limit);
         self.qp.drain_receives(if has_sent { limit } else { 0 }) && has_sent
     }

@@ -71,7 +71,8 @@ pub(super) struct MsgEpInit {
     pub(super) trace: TraceConnection,
 }
 
-/// Fires the event of an established connection of an endpoint, or of one that has ended with an errno. Any context.
+/// A function that fires the event of an established or ended connection of an endpoint. The last argument is the errno
+/// of the end. Any context.
 ///
 /// # Safety
 ///

@@ -205,7 +205,7 @@ nic_is_clean()
 	return $_result
 }
 
-# Lets allocations of a task fail that it asks to fail. Fails if the kernel can't.
+# Lets tasks make their own allocations fail. Returns an error if the kernel can't.
 allow_faults()
 {
 	_debug=/sys/kernel/debug

@@ -12,7 +12,7 @@
 # So many times 4 MiB of memory are swapped.
 blocks=4
 [ -z "$KFI_SOAK" ] || blocks=$((4 + KFI_SOAK / 4))
-# So many copies of the files are in each file system.
+# The number of copies of the files in each file system.
 copies=$((2 * ${KFI_SCALE:-100} / 100 + 1))
 devices=2
 

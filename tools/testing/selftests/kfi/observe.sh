@@ -218,7 +218,7 @@ observed()
 	rmdir $instances/kfi-observe
 	[ $_status = 0 ] || { cat "$tmp/result"; return 1; }
 }
-# counted COUNT EVENT [PATTERN]: so many events with these fields
+# counted COUNT EVENT [PATTERN]: the trace has COUNT events with these fields
 counted()
 {
 	same "$1 $2 $3" "$(grep " $2: " "$tmp/events" | grep -c -e "$3") $2 $3"
@@ -271,7 +271,7 @@ stats_of()
 	awk -v class="$1" '/^[a-z]/ { is = $1 == class && !/kfi_holder/; next } is' "$tmp/stats" |
 		sed 's/^ *//; s/ pool_hits.*//' | sort
 }
-# What the suite does, to the byte.
+# The counters are those of the suite's calls, to the byte.
 stats_exact()
 {
 	same "opened 1 open 1

@@ -11,7 +11,7 @@
 #include "suites.h"
 
 #define SEQUENCES	20
-/* With more calls than these, it is worth a note that a call never succeeded. */
+/* After more calls than these, the suite notes each call that never succeeded. */
 #define MANY		20000
 /* The largest file of a corpus. */
 #define CORPUS_SIZE	SZ_256K
@@ -31,7 +31,7 @@ static const char *faults_name(unsigned int variant)
 	return names[variant];
 }
 
-/* A sequence that fails is made short, and printed. */
+/* Shortens and prints a sequence that failed. */
 static void report(struct kfi_test *t, struct random_sequence *s, unsigned int step, unsigned long seed,
 		   enum random_faults faults)
 {
@@ -63,7 +63,7 @@ static void run_all(struct kfi_test *t, struct random_sequence *s, struct sequen
 	unsigned int i, step;
 
 	for (i = 0; i < scaled(SEQUENCES) && !t->failures; i++) {
-		/* For who finds a crash behind this line. */
+		/* If the kernel crashes, the last of these lines has the seed. */
 		pr_info("kfi_selftest: calls with %s, seed %lu\n", faults_name(y->faults), kfi_seed + i);
 		sequence_make(s, kfi_seed + i);
 		step = sequence_run(t, s, y);
@@ -125,7 +125,7 @@ static char *read_corpus(struct kfi_test *t)
 	return NULL;
 }
 
-/* Each sequence that has ever failed. */
+/* Runs the sequences of the corpus. */
 static void corpus_case(struct kfi_test *t)
 {
 	struct sequence_tally *y = kzalloc_obj(*y);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Random sequences of calls with hostile arguments. A step is a call and six numbers. The numbers select
- * objects, memory, lengths and flags, so a step means something whatever was before it. A sequence can
- * therefore be written as text, and shortened.
+ * objects, memory, lengths and flags, so a step is possible after any other step. A sequence can therefore
+ * be written as text, and shortened.
  */
 #ifndef KFI_TEST_RANDOM_H
 #define KFI_TEST_RANDOM_H
@@ -33,7 +33,7 @@ enum random_faults {
 /**
  * struct random_step - a call
  * @call: Its index in random_calls.
- * @number: What its arguments are made from.
+ * @number: The numbers that select its arguments.
  */
 struct random_step {
 	unsigned int call;
@@ -62,8 +62,8 @@ struct random_sequence {
  * @t: The case.
  * @p: A connected pair, whose objects are the first ones of their kinds.
  * @object: The objects; NULL where there is none.
- * @fixed: The number of objects of the pair, by kind, and a region of each side. They stay open.
- * @area: Memory from kmalloc() and vmalloc(), between guard pages.
+ * @fixed: The number of objects that stay open, by kind: those of the pair, and a region of each side.
+ * @area: Memory from alloc_pages_exact() and from vmalloc(), between guard pages.
  * @sg: A list of the first area, mapped for the first domain.
  * @mapped: The number of entries that were mapped.
  * @dma: The DMA extension of the first domain.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registrations of all kinds by four threads. Memory and time of the last tenth of the rounds must be those of
- * the second one.
+ * Registrations of all kinds by four threads. From the second tenth of the rounds on, slabs must not grow. The
+ * last tenth must not take twice the time of the second one.
  */
 #include <linux/mm.h>
 
@@ -13,7 +13,7 @@
 #define PAGES	8
 /* Rounds of each thread. */
 #define ROUNDS	12500
-/* Fewer rounds tell nothing of leaks and time. */
+/* Fewer rounds are too few to judge memory and time. */
 #define ENOUGH	100000
 
 /* When the second tenth of the rounds begins and ends, and the last one. */
@@ -76,7 +76,7 @@ static void compare(struct kfi_test *t, const struct marks *m, unsigned int roun
 		  second / tenth, last / tenth, grown * (long)(PAGE_SIZE / 1024));
 	if (rounds < ENOUGH || IS_ENABLED(CONFIG_KASAN))
 		return;
-	/* A leak of ten bytes each would be more. */
+	/* 2 MiB for caches, and a byte for each round. */
 	EXPECT(t, grown * (long)PAGE_SIZE < SZ_2M + rounds, "slabs have grown by %ld pages", grown);
 	EXPECT(t, last < 2 * second, "a round takes longer at the end");
 }

@@ -10,7 +10,7 @@ static const struct random_call *const tables[] = {
 	random_region_calls, random_object_calls, random_queue_calls, random_transfer_calls,
 };
 
-/* Driver calls that fail. Those that end something are left out: their failure leaks by design. */
+/* Driver calls that fail. Calls that end something are not here, because their failure leaks by design. */
 static const enum kfi_inject_op driver_ops[] = {
 	KFI_INJECT_POST_REG, KFI_INJECT_POST_INV, KFI_INJECT_POST_NEXT, KFI_INJECT_POST_TO_PEER, KFI_INJECT_POST_RECV,
 	KFI_INJECT_POST_SRQ_RECV, KFI_INJECT_ALLOC_MR, KFI_INJECT_MAP_MR_SG, KFI_INJECT_CREATE_QP,
@@ -39,7 +39,7 @@ unsigned int sequence_calls(void)
 	return n;
 }
 
-/* Half of the steps are calls on regions, and calls that open or close something. */
+/* Makes a sequence from a seed. All calls are equally probable. */
 void sequence_make(struct random_sequence *s, unsigned long seed)
 {
 	unsigned int i, j, calls = sequence_calls();
@@ -65,7 +65,7 @@ static bool documented(const struct random_call *call, ssize_t ret)
 	return false;
 }
 
-/* Arms the next failure of a call: the one behind the last that the call has met. */
+/* Arms the next failure of a call: the one after the last failure that the call has met. */
 static void fail_next(struct sequence_tally *y, unsigned int call, struct driver_step *step)
 {
 	unsigned int op = y->count % ARRAY_SIZE(driver_ops);
@@ -150,7 +150,7 @@ unsigned int sequence_run(struct kfi_test *t, const struct random_sequence *s, s
 	return i;
 }
 
-/* Runs a sequence without a word. */
+/* Returns whether a sequence fails. Prints nothing. */
 static bool fails(struct kfi_test *t, const struct random_sequence *s, enum random_faults faults)
 {
 	struct sequence_tally *y = kzalloc_obj(*y);
@@ -165,7 +165,7 @@ static bool fails(struct kfi_test *t, const struct random_sequence *s, enum rand
 	return quiet.failures > MAX_DIAGNOSES;
 }
 
-/* Leaves out as many steps as it can: ever smaller chunks, as long as the rest still fails. */
+/* Removes smaller and smaller chunks of steps, each only if the remaining steps still fail. */
 void sequence_shorten(struct kfi_test *t, struct random_sequence *s, enum random_faults faults)
 {
 	struct random_sequence *try = kmalloc_obj(*try);

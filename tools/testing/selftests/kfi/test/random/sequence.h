@@ -11,12 +11,12 @@
 
 /**
  * struct sequence_tally - what sequences have done
- * @faults: What fails meanwhile.
+ * @faults: The kind of failures that the sequences run with.
  * @count: The number of calls.
  * @failures: The number of allocations or driver calls that failed.
  * @succeeded: The number of calls that succeeded, by call.
  * @next: The number of allocations or driver calls that are spared the next time, by call and driver call.
- * @points: The largest of these numbers: all before have failed, each by itself.
+ * @points: The largest value of each @next: as many allocations or driver calls have failed, each by itself.
  */
 struct sequence_tally {
 	enum random_faults faults;

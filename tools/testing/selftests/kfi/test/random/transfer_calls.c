@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random transfers. Local memory is mostly that of the areas, and peers reach nothing but open regions, so
- * none may change a byte outside of the areas.
+ * Random transfers. Local memory is mostly in the areas, and peers reach nothing but open regions. So no
+ * transfer may change a byte outside of the areas.
  */
 #include "random.h"
 #include "errnos.h"
@@ -17,8 +17,8 @@ struct place {
 };
 
 /*
- * Selects a place in the region of the peer of an endpoint. Seldom, since a refused access ends the connection,
- * it is in a region of either side, or beside it, or by a key of no region.
+ * Selects a place in the region of the peer of an endpoint. Seldom, it selects a place in a region of either
+ * side, a place beside the region, or a key of no region: a refused access ends the connection.
  */
 static struct place some_place(struct random_world *w, u16 ep, u16 a)
 {
@@ -203,7 +203,7 @@ static ssize_t writemsg_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 	return access_message(w, a, false);
 }
 
-/* Selects eight bytes of an area, aligned or not, or what is no memory. */
+/* Selects eight bytes of an area, aligned or not, or an invalid address. */
 static void *result(struct random_world *w, u16 a)
 {
 	if (a % 8 == 0)

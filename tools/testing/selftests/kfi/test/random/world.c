@@ -66,7 +66,7 @@ static void take_pair(struct random_world *w)
 	w->object[PEP][w->fixed[PEP]++] = w->p->pep;
 }
 
-/* A region of each side, of a whole area, so that most accesses end well. */
+/* Registers a whole area at a side, so that most accesses succeed. */
 static bool region_open(struct random_world *w, unsigned int n)
 {
 	struct ep_side *s = &w->p->side[n];
@@ -117,13 +117,13 @@ static void close_objects(struct random_world *w, enum random_kind kind)
 			EXPECT_EQ(w->t, kfi_close(w->object[kind][i]), 0);
 }
 
-/* All objects close: nothing counts one that is not there any more. */
+/* Closes all objects. Each close must succeed. */
 void random_close(struct random_world *w)
 {
 	static const enum random_kind order[] = { EP, PEP, SRX, MR, CNTR, CQ, EQ };
 	int i;
 
-	/* What is under way uses regions and memory. */
+	/* Transfers under way use regions and memory. */
 	for (i = 0; w->p && i < 2; i++) {
 		if (w->p->side[i].ep)
 			EXPECT_EQ(w->t, kfi_close(&w->p->side[i].ep->fid), 0);
@@ -174,7 +174,7 @@ struct kfid *random_fid(struct random_world *w, u16 a)
 	return random_any(w, (a >> 6) % RANDOM_KINDS, a);
 }
 
-/* Selects where an object goes. NULL, which calls refuse, if there is one already. */
+/* Selects an output pointer. Returns NULL, which calls refuse, if there is an object already. */
 void *random_place(struct random_world *w, enum random_kind kind, u16 a)
 {
 	unsigned int n = w->fixed[kind] + a % (RANDOM_OBJECTS - w->fixed[kind]);
@@ -266,7 +266,7 @@ size_t random_kvecs(struct random_world *w, u16 a, u16 b)
 	return count;
 }
 
-/* The same of pieces of pages. */
+/* Makes a list of parts of pages, most of them good. Returns its length. */
 size_t random_bvecs(struct random_world *w, u16 a, u16 b)
 {
 	size_t count = list_length(b), i, at, len;
@@ -290,7 +290,7 @@ size_t random_bvecs(struct random_world *w, u16 a, u16 b)
 	return count;
 }
 
-/* Returns the descriptor of a region, or none, or one of nothing. */
+/* Returns the descriptor of a region, NULL, or an invalid descriptor. */
 void *random_desc(struct random_world *w, u16 a)
 {
 	return a % 32 == 31 ? POISON : a % 4 == 0 ? kfi_mr_desc(random_any(w, MR, a >> 2)) : NULL;
