@@ -8,16 +8,20 @@ use crate::{
     prelude::*,
     sendings::Sendings, //
 };
+use kernel::time::{
+    Instant,
+    Monotonic, //
+};
 
 /// The phase of a queue.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Phase {
     /// The gate is not open, and no request has a key. A new queue is in this phase.
     Stopped,
     /// The gate is open.
     Open,
-    /// The gate is shut. Requests may have keys.
-    Stopping,
+    /// The gate is shut since then. Requests may have keys.
+    Stopping(Instant<Monotonic>),
 }
 
 /// A queue of a controller.

@@ -28,8 +28,7 @@ use core::{
 use kernel::time::{
     delay::fsleep,
     Delta,
-    Instant,
-    Monotonic, //
+    Instant, //
 };
 
 /// Time between two looks at a queue that stops.
@@ -43,7 +42,7 @@ impl<T: Transport> HostQueue<T> {
     /// - `ENOTCONN`: the queue was stopped meanwhile.
     pub(crate) fn set_live(&self) -> Result {
         let phase = self.phase.lock();
-        let is_open = *phase == Phase::Open;
+        let is_open = matches!(*phase, Phase::Open);
         self.is_live.store(is_open, Release);
         is_open.then_some(()).ok_or(Errno::ENOTCONN.into())
     }
@@ -73,14 +72,15 @@ impl<T: Transport> HostQueue<T> {
         self.places
             .store(if places < tags { places } else { 0 }, Relaxed);
         self.taken.store(0, Relaxed);
-        if self.gate.open(connection) {
-            *phase = Phase::Open;
-        }
-        // An event before the gate was open found nobody to stop.
-        if *phase != Phase::Open || self.is_broken() {
+        if !self.gate.open(connection) {
             return Err(Errno::ENOTCONN.into());
         }
-        Ok(())
+        *phase = Phase::Open;
+        // An event before the gate was open found nobody to stop.
+        match self.is_broken() {
+            true => Err(Errno::ENOTCONN.into()),
+            false => Ok(()),
+        }
     }
 
     /// Stops queues, and ends the keys of all their requests, so that they can be cancelled. The
@@ -92,8 +92,7 @@ impl<T: Transport> HostQueue<T> {
         // Tasks that free memory may wait for the requests of these queues.
         let _noio = NoIo::enter();
         queues.clone().for_each(Self::begin_stop);
-        let begun = Instant::now();
-        queues.for_each(|queue| queue.end_stop(begun));
+        queues.for_each(Self::end_stop);
     }
 
     /// Stops this queue like [`stop_all`](Self::stop_all). Sleeps.
@@ -105,10 +104,10 @@ impl<T: Transport> HostQueue<T> {
     fn begin_stop(&self) {
         let mut phase = self.phase.lock();
         self.is_live.store(false, Release);
-        if *phase != Phase::Open {
+        if !matches!(*phase, Phase::Open) {
             return;
         }
-        *phase = Phase::Stopping;
+        *phase = Phase::Stopping(Instant::now());
         if let Some(shut) = self.gate.shut() {
             shut.get().stop();
             shut.leave();
@@ -117,11 +116,11 @@ impl<T: Transport> HostQueue<T> {
 
     /// Waits for the users of the gate, and ends the keys of all requests, unless another task has done
     /// that.
-    fn end_stop(&self, begun: Instant<Monotonic>) {
+    fn end_stop(&self) {
         let mut phase = self.phase.lock();
-        if *phase != Phase::Stopping {
+        let Phase::Stopping(begun) = *phase else {
             return;
-        }
+        };
         *phase = Phase::Stopped;
         let Some(shut) = self.gate.resume() else {
             return;

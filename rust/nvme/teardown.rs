@@ -6,7 +6,7 @@
 //!
 //! For the I/O queues, and after them for the admin queue:
 //!
-//! 1. [Stop](HostQueue::stop): the gate closes, so that no request is started. The
+//! 1. [Stop](HostQueue::stop_all): the gate closes, so that no request is started. The
 //!    connection ends, and all capsules come back. The transport ends the key of each request under
 //!    way, and the request is cancelled.
 //! 2. Wait until the block layer has taken back the requests that the closing gate refused, and until

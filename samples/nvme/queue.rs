@@ -175,10 +175,11 @@ impl TransportQueue<Kfi> for Queue {
     ) -> Result<(), (Refusal, Request<Kfi>)> {
         let capsule = match request.take_capsule() {
             // A device has kept the capsule of an earlier request with this tag.
-            None => capsule::new(Command::SIZE, Purpose::Idle, GFP_NOWAIT).ok(),
+            None => capsule::new(Command::SIZE, Purpose::Idle, GFP_ATOMIC).ok(),
             capsule => capsule,
         };
         let Some(mut capsule) = capsule else {
+            self.commit_rqs();
             return Err((Refusal::Busy, request));
         };
         let prepared = self.prepare(&mut request, &mut capsule);

@@ -497,7 +497,8 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
         Ok(unsafe { Ended::from_read(read) })
     }
 
-    /// Reads all completed transfers like [`Requests::each`]. Any context.
+    /// Reads all completed transfers like [`Requests::each`]. Without a handler, a failure behind
+    /// others may be left for the next call. Any context.
     ///
     /// # Errors
     ///

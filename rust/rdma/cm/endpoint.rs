@@ -84,7 +84,8 @@ impl Endpoint {
     }
 
     /// Moves the queue pair to the error state and waits until all requests have completed. Returns
-    /// whether they have. Sleeps at most `limit` seconds if a request does not end.
+    /// whether they have. Sleeps at most `limit` seconds for each queue, and one more second for the receives if the sends
+    /// do not end.
     ///
     /// The caller must have stopped posting. If this returns false, the device may execute requests
     /// until the endpoint is dropped.
@@ -100,9 +101,12 @@ impl Endpoint {
                 error.to_errno()
             ),
         }
-        // The receives are drained even if the sends fail to drain. The limit is over in that case.
+        // The receives are drained even if the sends fail to drain. A device that does not end the sends
+        // may not end them, either.
         let has_sent = self.qp.drain(limit);
-        self.qp.drain_receives(if has_sent { limit } else { 0 }) && has_sent
+        self.qp
+            .drain_receives(if has_sent { limit } else { limit.min(1) })
+            && has_sent
     }
 
     /// Checks whether a posted request has failed. Any context.
