@@ -267,7 +267,7 @@ def lists(errnos):
             '/* The errnos of each call. tools/errnos.py writes this from the manual pages. */']
     for call in sorted(errnos.rows.keys() | errnos.aliases):
         if call.startswith('kfi_') and errnos.of(call):
-            text += textwrap.wrap(f'ERRNOS({call}, {", ".join(sorted(errnos.set(call)))})', 90,
+            text += textwrap.wrap(f'ERRNOS({call}, {", ".join(sorted(errnos.set(call)))});', 90,
                                   subsequent_indent='\t', break_long_words=False)
     return '\n'.join(text) + '\n'
 

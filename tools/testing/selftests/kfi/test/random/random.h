@@ -109,7 +109,7 @@ struct random_call {
 
 /* An entry of a table below, in a file that includes "errnos.h". */
 #define ERRNOS(_call, ...)	\
-	static const int __maybe_unused _call##_errnos[] = { __VA_ARGS__, 0 };
+	static const int __maybe_unused _call##_errnos[] = { __VA_ARGS__, 0 }
 #define CALL(_name)		{ #_name, _name##_call, kfi_##_name##_errnos }
 
 /* *_calls.c: tables of calls, each ended by an entry without a name. */
