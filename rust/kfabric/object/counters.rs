@@ -60,14 +60,21 @@ impl DomainCounters {
     }
 }
 
-/// The counters of the transfers that were posted on an endpoint or a shared receive context.
-pub(super) struct TransferCounters {
-    transfers: [Atomic<u64>; KINDS],
-    bytes: [Atomic<u64>; KINDS],
+/// Adds the counters of an object to a listing, in the order of its class in `kfabric_helpers.h`.
+pub(super) fn show<const N: usize>(counters: [u64; N], about: &mut kfi_helper_object) {
+    const { assert!(N <= COUNTERS) };
+    about
+        .counters
+        .iter_mut()
+        .zip(counters)
+        .for_each(|(to, from)| *to = from);
 }
 
-/// Number of kinds of transfers.
-const KINDS: usize = 5;
+/// The counters of the transfers that were posted on an endpoint or a shared receive context, by
+/// `enum kfi_helper_ep_counter`.
+pub(super) struct TransferCounters([Atomic<u64>; COUNTERS]);
+
+const COUNTERS: usize = num::index(c::kfi_helper_ep_counter_KFI_EP_COUNTERS);
 
 /// Returns the number of the kind of a transfer.
 pub(super) const fn kind(op: &Op) -> c::kfi_helper_op {
@@ -83,29 +90,43 @@ pub(super) const fn kind(op: &Op) -> c::kfi_helper_op {
 impl TransferCounters {
     /// Creates counters of 0.
     pub(super) const fn new() -> Self {
-        Self {
-            transfers: [const { Atomic::new(0) }; _],
-            bytes: [const { Atomic::new(0) }; _],
-        }
+        Self([const { Atomic::new(0) }; _])
     }
 
     /// Counts a transfer that was posted.
     #[inline(always)]
     pub(super) fn count(&self, op: &Op, bytes: u64) {
-        let kind = num::index(kind(op));
-        if let (Some(transfers), Some(of_kind)) = (self.transfers.get(kind), self.bytes.get(kind)) {
-            transfers.add(1, Relaxed);
-            of_kind.add(bytes, Relaxed);
+        let (transfers, of_bytes) = match op {
+            Op::Send { .. } => (
+                c::kfi_helper_ep_counter_KFI_COUNTER_SENDS,
+                Some(c::kfi_helper_ep_counter_KFI_COUNTER_SEND_BYTES),
+            ),
+            Op::Receive => (c::kfi_helper_ep_counter_KFI_COUNTER_RECEIVES, None),
+            Op::Read => (
+                c::kfi_helper_ep_counter_KFI_COUNTER_READS,
+                Some(c::kfi_helper_ep_counter_KFI_COUNTER_READ_BYTES),
+            ),
+            Op::Write { .. } => (
+                c::kfi_helper_ep_counter_KFI_COUNTER_WRITES,
+                Some(c::kfi_helper_ep_counter_KFI_COUNTER_WRITE_BYTES),
+            ),
+            Op::Atomic { .. } => (c::kfi_helper_ep_counter_KFI_COUNTER_ATOMICS, None),
+        };
+        self.add(transfers, 1);
+        if let Some(of_bytes) = of_bytes {
+            self.add(of_bytes, bytes);
+        }
+    }
+
+    #[inline(always)]
+    fn add(&self, which: c::kfi_helper_ep_counter, value: u64) {
+        if let Some(counter) = self.0.get(num::index(which)) {
+            counter.add(value, Relaxed);
         }
     }
 
     /// Adds the counters to a listing.
     pub(super) fn describe(&self, about: &mut kfi_helper_object) {
-        let [sends, receives, reads, writes, atomics] =
-            self.transfers.each_ref().map(|count| count.load(Relaxed));
-        let [sent, _, fetched, written, _] = self.bytes.each_ref().map(|count| count.load(Relaxed));
-        about.counters = [
-            sends, sent, receives, reads, fetched, writes, written, atomics,
-        ];
+        show(self.0.each_ref().map(|count| count.load(Relaxed)), about);
     }
 }

@@ -8,7 +8,10 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    counters::DomainCounters,
+    counters::{
+        self,
+        DomainCounters, //
+    },
     domain::{
         DomainBody,
         DomainObject, //
@@ -69,12 +72,7 @@ impl Object for CqBody {
 
     fn describe(object: &CqObject, about: &mut c::kfi_helper_object) {
         about.length = widen(object.queue.size());
-        let counters = object.queue.counters();
-        about
-            .counters
-            .iter_mut()
-            .zip(counters)
-            .for_each(|(to, from)| *to = from);
+        counters::show(object.queue.counters(), about);
     }
 
     fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {

@@ -6,7 +6,10 @@ pub(crate) mod open;
 
 use super::{
     children::Counted,
-    counters::DomainCounters,
+    counters::{
+        self,
+        DomainCounters, //
+    },
     descs::Descs,
     eq::EqCore,
     fabric::FabricBody,
@@ -109,12 +112,7 @@ impl DomainBody {
     pub(super) fn describe_counters(&self, about: &mut c::kfi_helper_object) {
         let (hits, misses) = self.imp.pool_counters();
         let open = self.children.limited();
-        let counters = [self.counters.opened(), open, hits, misses];
-        about
-            .counters
-            .iter_mut()
-            .zip(counters)
-            .for_each(|(to, from)| *to = from);
+        counters::show([self.counters.opened(), open, hits, misses], about);
     }
 
     /// Returns whether an offer is of this domain, and requires no more `mr_mode` bits than the consumer set.
