@@ -9,7 +9,7 @@
 #   KFI_SCALE    how many rounds long tests do, in percent (default: 100)
 #   KFI_SOAK     tests that have a form which takes hours do so much of that, in percent
 #   KFI_WEAK     1: kfi_verbs was loaded with weak_fence=1
-#   KFI_NVME     the cases of the test nvme that run (default: all)
+#   KFI_NVME     the cases of the suites nvme* that run, or those that do not as -CASE (default: all run)
 #   KFI_COMMAND  the command kfi, for the test observe (default: the one in PATH, or /kfi/kfi)
 #   KFI_NIC      parameters of kfi_nic, as "persona=mlx5": the tests run over this model of hardware
 

@@ -5,7 +5,7 @@
 # have lib.sh and nvme_target.sh.
 #
 # From the environment:
-#   KFI_NVME            the cases that run (default: all)
+#   KFI_NVME            the cases that run, or those that do not as -CASE (default: all run)
 #   KFI_NVME_TRANSPORT  rdma: the kernel's nvme-rdma instead, to test the tests
 
 transport=${KFI_NVME_TRANSPORT:-kfi}
@@ -156,9 +156,10 @@ run()
 	_suite=$1
 	shift
 	# shellcheck disable=SC2086
-	[ -z "$KFI_NVME" ] || set -- $KFI_NVME
+	case $KFI_NVME in ''|-*) ;; *) set -- $KFI_NVME ;; esac
 	_wanted=
 	for _case; do
+		case " $KFI_NVME " in *" -$_case "*) continue ;; esac
 		! command -v "case_$_case" >/dev/null || _wanted="$_wanted $_case"
 	done
 	# shellcheck disable=SC2086
