@@ -85,18 +85,20 @@ copy_from_last()
 		copy if="$(disk_of "$many")" of="$dir/b" bs=64k count=64 iflag=direct && same $((4 << 20)) "$dir/a" "$dir/b"
 }
 
-# Another volume is at the same place when the connection is back. Nothing of the old disk reaches it: neither a file
-# that is open, nor what is written later. The new disk is another one.
+# Another volume is at the same place when the connection is back. The old disk goes, and a file that is open writes
+# nothing to the other volume then. The new disk is another one. (Before nvme-core has compared the identities, it sends
+# requests already: so nothing is written until then.)
 case_other_volume()
 {
 	quiet blkdiscard /dev/nullb1 && copy if="$dir/a" of="$disk" bs=64k oflag=direct && exec 5<>"$disk" || return
-	behind_is /dev/nullb1 99 && live && echo 1 >"$sys/$ctrl/rescan_controller" && wait_for 60 fails_to_write &&
+	behind_is /dev/nullb1 99 && live && echo 1 >"$sys/$ctrl/rescan_controller" && wait_for 60 reads_nothing &&
 		fails_to_write && same $((4 << 20)) /dev/zero /dev/nullb1 && wait_for 60 found && state_is live &&
 		[ "$(cat "/sys/block/${disk#/dev/}/uuid")" = ${uuid}00000099 ]
 	_result=$?
 	exec 5<&-
 	behind_is $behind 1 && anew && [ $_result = 0 ] && forget && same $((4 << 20)) "$dir/a" "$disk"
 }
+reads_nothing() { [ "$(dd bs=4k count=1 iflag=direct <&5 2>/dev/null | wc -c)" = 0 ]; }
 fails_to_write() { ! dd if="$dir/a" bs=4k count=1 oflag=direct >&5 2>/dev/null; }
 
 # The same volume gets a volatile cache, which is flushed from then on.
