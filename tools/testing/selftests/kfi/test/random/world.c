@@ -149,10 +149,17 @@ void random_close(struct random_world *w)
 	kfree(w);
 }
 
-/* Selects an object of a kind, open or not, or an error pointer. */
+/*
+ * Selects an object of a kind, open or not, or an error pointer. The output pointer of the same call may have been
+ * selected before, as the order of arguments is the compiler's choice: there is no object yet.
+ */
 void *random_any(struct random_world *w, enum random_kind kind, u16 a)
 {
-	return a % 64 == 63 ? ERR_PTR(-ENODEV) : w->object[kind][a % RANDOM_OBJECTS];
+	void *object = w->object[kind][a % RANDOM_OBJECTS];
+
+	if (a % 64 == 63)
+		return ERR_PTR(-ENODEV);
+	return object == POISON ? NULL : object;
 }
 
 /* The same for the object of the call, which must be one. */
