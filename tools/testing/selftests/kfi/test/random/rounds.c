@@ -55,6 +55,9 @@ static void one_round(struct worker *w)
 	struct kfid_mr *mr;
 
 	take_marks(w);
+	/* Who watches the guest sees that a long run goes on. */
+	if (w->rounds && !(w->rounds % 32768))
+		pr_info("kfi_selftest: %u rounds of one thread\n", w->rounds);
 	if (!EXPECT_EQ(&w->t, reg_prepare(env, &req, call, mem, len, split), 0))
 		return;
 	if (EXPECT_EQ(&w->t, reg_submit(&req, &mr), 0))
