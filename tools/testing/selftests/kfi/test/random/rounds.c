@@ -55,7 +55,7 @@ static void one_round(struct worker *w)
 	struct kfid_mr *mr;
 
 	take_marks(w);
-	/* Who watches the guest sees that a long run goes on. */
+	/* tools/vm/watch ends a guest that prints nothing for minutes. */
 	if (w->rounds && !(w->rounds % 32768))
 		pr_info("kfi_selftest: %u rounds of one thread\n", w->rounds);
 	if (!EXPECT_EQ(&w->t, reg_prepare(env, &req, call, mem, len, split), 0))
