@@ -67,7 +67,7 @@ pub(crate) struct Pool {
     inlet: ReturnList<FastMr>,
     /// True if a period has ended and its idle regions have not been given back yet.
     due: Atomic<bool>,
-    count: Count,
+    pub(crate) count: Arc<PoolCounters>,
     #[pin]
     work: Work<Self>,
     #[pin]
@@ -184,6 +184,7 @@ impl Pool {
     ) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
         let inlet = ReturnList::new()?;
+        let count = Arc::new(PoolCounters::new(), GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 pd,
@@ -193,7 +194,7 @@ impl Pool {
                 state <- new_mutex!(State { lines, reserve: None, period: None }),
                 inlet <- inlet,
                 due: Atomic::new(false),
-                count: Count::new(),
+                count,
                 work <- kernel::new_work!("kfi_verbs::Pool::work"),
                 timer <- HrTimer::new(),
             }),
@@ -444,8 +445,8 @@ impl Pool {
     }
 }
 
-/// Counts, since the domain was opened.
-struct Count {
+/// Counts, since the domain was opened. They outlive the pool, which goes with the device.
+pub(crate) struct PoolCounters {
     /// Regions taken from a line.
     taken: Atomic<u64>,
     /// Calls that found no region with the rights in line.
@@ -458,7 +459,7 @@ struct Count {
     not_invalidated: Atomic<u64>,
 }
 
-impl Count {
+impl PoolCounters {
     const fn new() -> Self {
         Self {
             taken: Atomic::new(0),
@@ -468,15 +469,14 @@ impl Count {
             not_invalidated: Atomic::new(0),
         }
     }
+
+    /// Returns how often the pool had a region ready, and how often it had none. Any context.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        (self.taken.load(Relaxed), self.missed.load(Relaxed))
+    }
 }
 
 impl Pool {
-    /// Returns how often the pool had a region ready, and how often it had none. Any context.
-    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
-        let Count { taken, missed, .. } = &self.count;
-        (taken.load(Relaxed), missed.load(Relaxed))
-    }
-
     /// Reserves space for a region that comes back in atomic context, if there is some. Any
     /// context.
     pub(crate) fn room(&self) -> Option<Place<'_, FastMr>> {

@@ -11,6 +11,7 @@
 
 use crate::{
     mode::Mode,
+    pool::PoolCounters,
     prelude::*,
     removal_callbacks::Callbacks,
     work::Queues, //
@@ -34,6 +35,7 @@ pub(crate) struct Link {
     /// The gate for all uses of the device.
     #[pin]
     pub(crate) gate: ResourcesGate,
+    pub(crate) pool_count: Arc<PoolCounters>,
     /// All that is open in the domain.
     children: Arc<ChildList>,
     #[pin]
@@ -70,6 +72,7 @@ impl Link {
         };
         Arc::pin_init(
             try_pin_init!(Self {
+                pool_count: resources.pool.count.clone(),
                 gate <- Gate::new(resources),
                 children: request.children.clone(),
                 callbacks <- Callbacks::new(),
