@@ -104,8 +104,10 @@ impl EpCore {
     /// caller must drop the part first. Any context.
     pub(crate) fn enter_part(&self) -> Option<(EndpointAccess<'_>, Arc<dyn EpPart>)> {
         self.state.with(|state| {
-            let is_enabled = state.phase == EndpointPhase::Enabled;
-            let part = state.part.clone().filter(|_| is_enabled)?;
+            if state.phase != EndpointPhase::Enabled {
+                return None;
+            }
+            let part = state.part.clone()?;
             state.users += 1;
             Some((EndpointAccess(self), part))
         })
