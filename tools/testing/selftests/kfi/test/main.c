@@ -49,7 +49,7 @@ bool kfi_go;
 module_param_named(go, kfi_go, bool, 0644);
 MODULE_PARM_DESC(go, "set by who has done what a suite waits for");
 
-unsigned int kfi_failures;
+atomic_t kfi_failures;
 
 static char *suite;
 module_param(suite, charp, 0444);
@@ -143,8 +143,9 @@ static int __init selftest_init(void)
 	pr_info("kfi-ktap: begin %s\n", token);
 	ktap_note("seed %lu", kfi_seed);
 	ktap_run(s);
-	if (kfi_failures)
-		ktap_note("%u allocations or driver calls were made to fail", kfi_failures);
+	if (atomic_read(&kfi_failures))
+		ktap_note("%u allocations or driver calls were made to fail",
+			  atomic_read(&kfi_failures));
 	pr_info("kfi-ktap: end %s\n", token);
 	return 0;
 }

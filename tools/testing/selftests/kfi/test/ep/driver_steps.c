@@ -29,6 +29,6 @@ bool driver_failed(const struct driver_step *step)
 
 	kfi_inject_fail(step->op, 0, 0, 0);
 	failed = kfi_inject_calls(step->op) - step->before > step->skip;
-	kfi_failures += failed;
+	atomic_add(failed, &kfi_failures);
 	return failed;
 }

@@ -107,7 +107,7 @@ extern bool kfi_iwarp;
 extern bool kfi_go;
 
 /* The number of allocations and driver calls that suites made to fail, each in turn (failing.h, ep/driver.h). */
-extern unsigned int kfi_failures;
+extern atomic_t kfi_failures;
 
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);

@@ -27,7 +27,7 @@ static inline bool disarm(void)
 	bool failed = !READ_ONCE(current->fail_nth);
 
 	WRITE_ONCE(current->fail_nth, 0);
-	kfi_failures += failed;
+	atomic_add(failed, &kfi_failures);
 	return failed;
 }
 

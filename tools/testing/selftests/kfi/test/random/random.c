@@ -81,8 +81,6 @@ static void calls_case(struct kfi_test *t)
 
 	if (!EXPECT(t, s && y, "no memory"))
 		goto out;
-	if (WARN_ON(sequence_calls() > MAX_CALLS))
-		goto out;
 	y->faults = t->variant;
 	if (y->faults == ALLOCATIONS_FAIL && !faults) {
 		ktap_skip(t, "the kernel has no failslab or fail_page_alloc in debugfs");

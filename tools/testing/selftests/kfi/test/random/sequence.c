@@ -17,6 +17,8 @@ static const enum kfi_inject_op driver_ops[] = {
 	KFI_INJECT_CREATE_CQ, KFI_INJECT_CREATE_SRQ, KFI_INJECT_ALLOC_PD,
 };
 
+static_assert(ARRAY_SIZE(driver_ops) <= MAX_OPS);
+
 /* Returns the call with this index, or NULL behind the last one. */
 const struct random_call *sequence_call(unsigned int index)
 {
@@ -133,9 +135,12 @@ static void run_step(struct random_world *w, const struct random_step *step, str
 /* Returns the number of the step that failed, or the number of steps. */
 unsigned int sequence_run(struct kfi_test *t, const struct random_sequence *s, struct sequence_tally *y)
 {
-	struct random_world *w = random_open(t, s->mode);
 	unsigned int i, before = t->failures;
+	struct random_world *w;
 
+	if (WARN_ON(sequence_calls() > MAX_CALLS))
+		return 0;
+	w = random_open(t, s->mode);
 	if (!w)
 		return 0;
 	for (i = 0; i < s->count && t->failures == before; i++) {
