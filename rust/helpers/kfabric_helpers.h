@@ -292,12 +292,12 @@ DECLARE_TRACEPOINT(kfi_disconnected);
 DECLARE_TRACEPOINT(kfi_post);
 DECLARE_TRACEPOINT(kfi_complete);
 DECLARE_TRACEPOINT(kfi_pool);
-void kfi_helper_trace_mr_register(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_mr_register(const struct kfi_helper_object *of);
 void kfi_helper_trace_mr_registered(const struct kfi_helper_object *of, int err);
-void kfi_helper_trace_mr_close(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_mr_close(const struct kfi_helper_object *of);
 void kfi_helper_trace_mr_closed(const struct kfi_helper_object *of, int err);
 void kfi_helper_trace_connect(const struct kfi_helper_object *of, int err);
-void kfi_helper_trace_connected(const struct kfi_helper_object *of, int err);
+void kfi_helper_trace_connected(const struct kfi_helper_object *of);
 void kfi_helper_trace_disconnected(const struct kfi_helper_object *of, int err);
 void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_op op, u64 bytes, u64 context,
 			   int err);

@@ -18,19 +18,25 @@ void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value)
  * The caller checks the static key of an event, and calls these functions only if it is on. Any context.
  */
 
-#define OBJECT_EVENT(name)									\
+#define BEGIN_EVENT(name)								\
+	void kfi_helper_trace_##name(const struct kfi_helper_object *of)	\
+	{									\
+		trace_kfi_##name(of);						\
+	}
+
+#define END_EVENT(name)									\
 	void kfi_helper_trace_##name(const struct kfi_helper_object *of, int err)	\
 	{										\
 		trace_kfi_##name(of, err);						\
 	}
 
-OBJECT_EVENT(mr_register)
-OBJECT_EVENT(mr_registered)
-OBJECT_EVENT(mr_close)
-OBJECT_EVENT(mr_closed)
-OBJECT_EVENT(connect)
-OBJECT_EVENT(connected)
-OBJECT_EVENT(disconnected)
+BEGIN_EVENT(mr_register)
+END_EVENT(mr_registered)
+BEGIN_EVENT(mr_close)
+END_EVENT(mr_closed)
+END_EVENT(connect)
+BEGIN_EVENT(connected)
+END_EVENT(disconnected)
 
 void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_op op, u64 bytes, u64 context,
 			   int err)

@@ -34,11 +34,32 @@ TRACE_EVENT(kfi_refused,
 		  (s64)__entry->index, __entry->value)
 );
 
-/*
- * Events of a memory region. The numbers of region and domain are those of `kfi list`. mr is 0 in kfi_mr_register.
- * err is 0 or the (negative) errno of a close.
- */
-DECLARE_EVENT_CLASS(kfi_mr,
+/* A registration or a close begins. The numbers of region and domain are those of `kfi list`. */
+DECLARE_EVENT_CLASS(kfi_mr_begin,
+	TP_PROTO(const struct kfi_helper_object *of),
+	TP_ARGS(of),
+	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u64, mr)
+		__field(u64, length)
+		__field(u64, access)
+	),
+	TP_fast_assign(
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->mr = of->id;
+		__entry->length = of->length;
+		__entry->access = of->access;
+	),
+	TP_printk("provider=%s domain=%s domain_id=%llu mr=%llu length=%llu access=0x%llx", __get_str(provider),
+		  __get_str(domain), __entry->domain_id, __entry->mr, __entry->length, __entry->access)
+);
+
+/* It ends. err is 0 or the (negative) errno for the caller. */
+DECLARE_EVENT_CLASS(kfi_mr_end,
 	TP_PROTO(const struct kfi_helper_object *of, int err),
 	TP_ARGS(of, err),
 	TP_STRUCT__entry(
@@ -64,20 +85,23 @@ DECLARE_EVENT_CLASS(kfi_mr,
 		  __entry->length, __entry->access, __entry->err)
 );
 
-/* The core begins a registration whose arguments it has checked. */
-DEFINE_EVENT(kfi_mr, kfi_mr_register,
-	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+/* The core begins a registration whose arguments it has checked. mr is 0. */
+DEFINE_EVENT(kfi_mr_begin, kfi_mr_register,
+	TP_PROTO(const struct kfi_helper_object *of), TP_ARGS(of));
 
-/* The consumer gets a region. If an event queue reports registrations, the registration is still pending. */
-DEFINE_EVENT(kfi_mr, kfi_mr_registered,
+/*
+ * The region is registered. If an event queue reports registrations, the registration is still pending. If err is
+ * not 0, there is no region: mr, length and access are 0.
+ */
+DEFINE_EVENT(kfi_mr_end, kfi_mr_registered,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
 /* The close of a region begins. */
-DEFINE_EVENT(kfi_mr, kfi_mr_close,
-	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+DEFINE_EVENT(kfi_mr_begin, kfi_mr_close,
+	TP_PROTO(const struct kfi_helper_object *of), TP_ARGS(of));
 
 /* The close of a region has ended. If err is 0, no peer can reach the memory. */
-DEFINE_EVENT(kfi_mr, kfi_mr_closed,
+DEFINE_EVENT(kfi_mr_end, kfi_mr_closed,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
 /* kfi:kfi_post - a transfer was posted. err is 0 or the (negative) errno for the caller. */
@@ -170,13 +194,29 @@ DECLARE_EVENT_CLASS(kfi_connection,
 DEFINE_EVENT(kfi_connection, kfi_connect,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
 
-/* An endpoint is connected. */
-DEFINE_EVENT(kfi_connection, kfi_connected,
-	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
-
 /* A connection has ended, or could not be established because of err. */
 DEFINE_EVENT(kfi_connection, kfi_disconnected,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));
+
+/* kfi:kfi_connected - an endpoint is connected. */
+TRACE_EVENT(kfi_connected,
+	TP_PROTO(const struct kfi_helper_object *of),
+	TP_ARGS(of),
+	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u64, ep)
+	),
+	TP_fast_assign(
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->ep = of->id;
+	),
+	TP_printk("provider=%s domain=%s domain_id=%llu ep=%llu", __get_str(provider), __get_str(domain),
+		  __entry->domain_id, __entry->ep)
+);
 
 /* kfi:kfi_pool - a provider takes a device region of this many pages from a pool. hit says whether there was one. */
 TRACE_EVENT(kfi_pool,

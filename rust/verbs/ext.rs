@@ -133,7 +133,8 @@ unsafe extern "C" fn on_removal(
                 Refusal::new(errno, c"taken back in a removal callback, while it runs")
             }),
     };
-    done.map_or_else(Refusal::report, |()| 0)
+    // SAFETY: `fid` is an open object by the contract of the C API.
+    unsafe { kfabric::domain::answer(fid, done) }
 }
 
 /// Implements `get_lkey`. Any context.

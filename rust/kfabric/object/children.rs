@@ -10,6 +10,7 @@
 
 use super::{
     closing,
+    counters::DomainCounters,
     obj::{
         Leave,
         Obj,
@@ -353,6 +354,10 @@ impl<T: Child> Place<T> {
 
 impl<T: Child> Leave for Place<T> {
     type Left = Left<T>;
+
+    fn domain_counters(&self) -> Option<&DomainCounters> {
+        T::Parent::domain_counters(self.parent())
+    }
 
     unsafe fn leave(&self) -> Left<T> {
         // SAFETY: The entry is in the list, because it has not left.

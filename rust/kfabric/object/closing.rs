@@ -59,7 +59,7 @@ impl<T: Object> Claim<T> {
         },
     );
 
-    /// Claims the object behind a fid. Any context.
+    /// Claims the object behind a fid. Returns the errno of a refusal, which is reported. Any context.
     ///
     /// # Errors
     ///
@@ -69,10 +69,10 @@ impl<T: Object> Claim<T> {
     ///
     /// `fid` is null, an error pointer, or an open object, ours or another's.
     #[inline]
-    pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, Refusal> {
+    pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, c_int> {
         // SAFETY: `fid` is null, an error pointer, or an open object.
         if !unsafe { obj::is_of(fid, T::CLASS) } {
-            return Err(T::CLASS.refusal());
+            return Err(T::CLASS.refusal().report());
         }
         // SAFETY: `fid` is an open object of this core, because its class is `T::CLASS`.
         let table = unsafe { table(fid) };
@@ -81,10 +81,13 @@ impl<T: Object> Claim<T> {
         if unsafe { ClassTable::is_of_closing(found) }
             || table.cmpxchg(found, Self::TABLE.as_ptr(), Full).is_err()
         {
-            return Err(BEING_CLOSED);
+            // The other task may have freed the object.
+            return Err(BEING_CLOSED.report());
         }
         // INVARIANT: The object is open, and this task has replaced the table of its fid.
-        NonNull::new(fid.cast()).map(Self).ok_or(BEING_CLOSED)
+        NonNull::new(fid.cast())
+            .map(Self)
+            .ok_or(Errno::EINVAL.to_c())
     }
 
     /// Keeps the object claimed, and returns it. Any context.
@@ -142,7 +145,7 @@ pub(crate) trait Close: Object {
 
     /// Prevents new uses of the object and waits for current ones. On success the core drops the object. After an
     /// error the object stays open.
-    fn close(&self) -> Result<(), Refusal>;
+    fn close(object: &Obj<Self>) -> Result<(), Refusal>;
 }
 
 /// Returns the table of an object that supports only `kfi_close()`.
@@ -166,9 +169,9 @@ unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     // SAFETY: `fid` is an open object.
     let claim = match unsafe { Claim::<T>::new(fid) } {
         Ok(claim) => claim,
-        Err(refusal) => return refusal.report(),
+        Err(ret) => return ret,
     };
-    if let Err(refusal) = claim.close() {
+    if let Err(refusal) = T::close(&claim) {
         return claim.refuse(refusal);
     }
     let object = claim.keep().as_ptr();

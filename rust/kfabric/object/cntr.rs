@@ -7,7 +7,6 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    counters::DomainCounters,
     domain::DomainBody,
     prelude::*,
     queues::{
@@ -41,10 +40,6 @@ impl Object for CounterBody {
     type Place = Place<Self>;
     const CLASS: &'static Class = &CNTR;
     const OPS: kfi_ops = slots::<Self>();
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
-    }
 }
 
 impl Child for CounterBody {
@@ -67,8 +62,8 @@ impl Close for CounterBody {
     /// # Errors
     ///
     /// - `EBUSY`: a thread waits for the counter.
-    fn close(&self) -> Result<(), Refusal> {
-        let closed = self.counter.close();
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        let closed = object.counter.close();
         closed.map_err(|errno| Refusal::new(errno, c"somebody waits for the counter"))
     }
 }
@@ -179,7 +174,7 @@ unsafe extern "C" fn wait(cntr: *mut kfid_cntr, threshold: u64, timeout: c_int) 
     // SAFETY: `cntr` is an open counter of this core, and close() returns EBUSY while a thread waits.
     let object = unsafe { CounterObject::from_c(cntr) };
     if !object.can_wait {
-        return CANT_WAIT.report();
+        return object.refuse(CANT_WAIT);
     }
     let waited = object.counter.wait(threshold, queues::timeout(timeout));
     waited.map_or_else(Errno::to_c, |()| 0)

@@ -19,17 +19,18 @@ use kfi_bindings::{
 pub(crate) struct DomainCounters {
     /// Regions that were opened.
     opened: Atomic<u64>,
-    /// Refused calls by [`Errno::index`].
-    refusals: [Atomic<u64>; Errno::COUNT],
+    /// Refused calls by errno. Those with an errno beyond the array are at `EOTHER`.
+    refusals: KBox<[Atomic<u64>; num::index(c::KFI_ERRNO_MAX)]>,
 }
 
 impl DomainCounters {
-    /// Creates counters of 0.
-    pub(super) const fn new() -> Self {
-        Self {
+    /// Creates counters of 0. May sleep.
+    pub(super) fn new() -> Result<Self, Refusal> {
+        let none = pin_init::init_array_from_fn(|_| Atomic::new(0));
+        Ok(Self {
             opened: Atomic::new(0),
-            refusals: [const { Atomic::new(0) }; _],
-        }
+            refusals: KBox::init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+        })
     }
 
     /// Counts a new region.
@@ -39,7 +40,8 @@ impl DomainCounters {
 
     /// Counts a refused call.
     pub(super) fn count_refusal(&self, errno: Errno) {
-        if let Some(count) = errno.index().and_then(|index| self.refusals.get(index)) {
+        let at = |errno: Errno| self.refusals.get(num::index(errno.to_c().unsigned_abs()));
+        if let Some(count) = at(errno).or(at(Errno::EOTHER)) {
             count.add(1, Relaxed);
         }
     }
@@ -52,11 +54,9 @@ impl DomainCounters {
     /// Returns the counts of errnos that are not 0.
     pub(super) fn refusals(&self) -> impl Iterator<Item = kfi_helper_refusals> + '_ {
         let counts = self.refusals.iter().map(|count| count.load(Relaxed));
-        let some = counts.enumerate().filter(|(_, count)| *count > 0);
-        some.map(|(index, count)| kfi_helper_refusals {
-            err: Errno::number_at(index),
-            count,
-        })
+        let all = (0..).zip(counts);
+        all.filter(|(_, count)| *count > 0)
+            .map(|(err, count)| kfi_helper_refusals { err, count })
     }
 }
 
@@ -74,7 +74,8 @@ pub(super) fn show<const N: usize>(counters: [u64; N], about: &mut kfi_helper_ob
 /// `enum kfi_helper_ep_counter`.
 pub(super) struct TransferCounters([Atomic<u64>; COUNTERS]);
 
-const COUNTERS: usize = num::index(c::kfi_helper_ep_counter_KFI_EP_COUNTERS);
+/// The number of counters of an object in a listing.
+pub(super) const COUNTERS: usize = num::index(c::kfi_helper_ep_counter_KFI_EP_COUNTERS);
 
 /// Returns the number of the kind of a transfer.
 pub(super) const fn kind(op: &Op) -> c::kfi_helper_op {

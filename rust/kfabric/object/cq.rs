@@ -8,10 +8,7 @@
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 use super::{
-    counters::{
-        self,
-        DomainCounters, //
-    },
+    counters,
     domain::{
         DomainBody,
         DomainObject, //
@@ -74,10 +71,6 @@ impl Object for CqBody {
         about.length = widen(object.queue.size());
         counters::show(object.queue.counters(), about);
     }
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
-    }
 }
 
 impl Child for CqBody {
@@ -101,10 +94,10 @@ impl Close for CqBody {
     /// # Errors
     ///
     /// The errors of [`queues::close`].
-    fn close(&self) -> Result<(), Refusal> {
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
         let why = c"somebody waits for the completion queue";
-        queues::close(self.queue.in_handler(), &self.waiters, why)?;
-        self.queue.close();
+        queues::close(object.queue.in_handler(), &object.waiters, why)?;
+        object.queue.close();
         Ok(())
     }
 }
@@ -522,7 +515,7 @@ unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
     // SAFETY: `cq` is an open completion queue of this core.
     let cq = unsafe { CqObject::from_c(cq) };
     if cq.waits.is_none() {
-        return CANT_WAIT.report();
+        return cq.refuse(CANT_WAIT);
     }
     cq.queue.signal();
     0

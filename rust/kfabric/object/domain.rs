@@ -94,11 +94,11 @@ impl Close for DomainBody {
     /// # Errors
     ///
     /// - `EBUSY`: objects are open in the domain, or a provider uses it.
-    fn close(&self) -> Result<(), Refusal> {
-        self.close_to_children()?;
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        object.close_to_children()?;
         // The last `done` function may not have returned yet.
-        self.later.finish();
-        self.imp.close().inspect_err(|_| self.children.reopen())
+        object.later.finish();
+        object.imp.close().inspect_err(|_| object.children.reopen())
     }
 }
 
@@ -177,4 +177,15 @@ pub unsafe fn from_fid<'a, D: DomainOps>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: `fid` is null or an object that stays open for `'a`.
     let domain = unsafe { DomainObject::from_fid(fid) }.ok()?;
     domain.provider().as_any().downcast_ref()
+}
+
+/// Returns the result of a call on the domain behind a fid, for extensions of a provider. Counts and reports a refusal.
+/// Any context.
+///
+/// # Safety
+///
+/// `fid` is null or an object that is open for the call.
+pub unsafe fn answer(fid: *mut kfid, done: Result<(), Refusal>) -> c_int {
+    // SAFETY: `fid` is null or open for the call.
+    unsafe { DomainObject::answer(fid, done.map(|()| 0)) }
 }

@@ -11,6 +11,7 @@
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
 mod atomic;
+mod connection;
 mod msg_ep;
 mod msg_rma;
 pub(crate) mod open;
@@ -113,12 +114,12 @@ impl Bindable for EndpointBody {
 impl Close for EndpointBody {
     /// Closes the endpoint. Sleeps until all transfers and all accesses of peers have ended. After that, no
     /// peer can access its regions.
-    fn close(&self) -> Result<(), Refusal> {
-        if let Some(msg) = &self.msg {
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        if let Some(msg) = &object.msg {
             msg.close();
         }
-        self.endpoint.close();
-        self.ties.close();
+        object.endpoint.close();
+        object.ties.close();
         Ok(())
     }
 }

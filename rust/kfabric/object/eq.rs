@@ -74,10 +74,10 @@ impl Close for EqBody {
     /// # Errors
     ///
     /// The errors of [`queues::close`].
-    fn close(&self) -> Result<(), Refusal> {
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
         let why = c"somebody waits for the event queue";
-        queues::close(self.queue.in_handler(), &self.waiters, why)?;
-        let mut unread = self.queue.close();
+        queues::close(object.queue.in_handler(), &object.waiters, why)?;
+        let mut unread = object.queue.close();
         while !unread.is_empty() {
             // Dropping a connection request rejects it.
             drop(unread.advance().and_then(|mut event| {

@@ -75,22 +75,16 @@ pub(crate) unsafe extern "C" fn open(
     ops: *mut *mut c_void,
     _context: *mut c_void,
 ) -> c_int {
-    if ops.is_null() || name.is_null() {
-        return Refusal::new(Errno::EINVAL, c"no name or no output pointer").report();
-    }
-    // SAFETY: Neither is null, so `ops` is valid for writes and `name` is a string.
-    let name = unsafe {
-        *ops = ptr::null_mut();
-        CStr::from_char_ptr(name)
-    };
-    if flags != 0 {
-        return Refusal::new(Errno::EBADFLAGS, c"flag not supported")
-            .value(flags)
-            .report();
-    }
-    // SAFETY: `fid` is an open object. `ops` isn't null, so it is valid for writes.
+    // SAFETY: `fid` is an open object. Unless they are null, `ops` is valid for writes and `name` is a string.
     unsafe {
         DomainObject::call(fid, |domain| {
+            if ops.is_null() || name.is_null() {
+                let why = c"no name or no output pointer";
+                return Err(Refusal::new(Errno::EINVAL, why));
+            }
+            let name = CStr::from_char_ptr(name);
+            *ops = ptr::null_mut();
+            no_flags(flags)?;
             let none = Refusal::new(Errno::ENOSYS, c"no extension of that name");
             *ops = table(domain.provider(), name).ok_or(none)?;
             Ok(())
@@ -126,28 +120,28 @@ unsafe extern "C" fn regattr_many(
     mrs: *mut *mut kfid_mr,
     errs: *mut c_int,
 ) -> c_int {
-    if mrs.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    // SAFETY: `mrs` isn't null, so it is valid for writes of `count` elements. `errs` is null or valid for as many.
-    let mut answers = unsafe { Answers::new(mrs, errs, count) };
-    if attrs.is_null() {
-        return Refusal::new(Errno::EINVAL, c"attr is NULL").report();
-    }
-    if batch_flags & !ALL_OR_NONE != 0 {
-        let refusal = Refusal::new(Errno::EBADFLAGS, c"flag not supported");
-        return refusal.value(batch_flags).report();
-    }
-    // SAFETY: `attrs` isn't null, so it has `count` elements.
-    let attrs = unsafe { slice::from_raw_parts(attrs, count) };
-    let all_or_none = batch_flags != 0;
     let _noio = NoIo::enter();
+    let register = || {
+        if mrs.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"output pointer is NULL"));
+        }
+        // SAFETY: `mrs` isn't null, so it is valid for writes of `count` elements. `errs` is null or valid for as many.
+        let mut answers = unsafe { Answers::new(mrs, errs, count) };
+        if attrs.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"attr is NULL"));
+        }
+        no_flags(batch_flags & !ALL_OR_NONE)?;
+        // SAFETY: `fid` is null or an open object. `attrs` isn't null, so it has `count` elements, whose pointers are
+        // null or valid for the call.
+        unsafe {
+            let domain = DomainObject::from_fid(fid)?;
+            let attrs = slice::from_raw_parts(attrs, count);
+            many::register(domain, attrs, flags, batch_flags != 0, &mut answers)?;
+        }
+        Ok(answers.first_error())
+    };
     // SAFETY: `fid` is null or an open object.
-    let done = unsafe { DomainObject::from_fid(fid) }.and_then(|domain| {
-        // SAFETY: The pointers in the attributes are null or valid for the call.
-        unsafe { many::register(domain, attrs, flags, all_or_none, &mut answers) }
-    });
-    done.map_or_else(Refusal::report, |()| answers.first_error())
+    unsafe { DomainObject::answer(fid, register()) }
 }
 
 /// Closes regions: the `close_many` slot. Sleeps until no peer can access the memory of the closed regions.
@@ -196,12 +190,7 @@ unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut c::kfi_closing)
 /// `mr` is null or an open region that no one else uses.
 unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open region that no one else uses.
-    match unsafe { close::close_now(mr) } {
-        Ok(true) => 0,
-        // -KFI_EAGAIN is no mistake of the caller, so there is no trace event.
-        Ok(false) => Errno::EAGAIN.to_c(),
-        Err(refusal) => refusal.report(),
-    }
+    unsafe { close::close_now(mr) }
 }
 
 pub(crate) const DMA_NAME: &CStr = crate::support::num::c_str(c::KFI_DMA_OPS_1);
@@ -270,7 +259,8 @@ unsafe extern "C" fn map_sg(
                 c"the provider has mapped more than there is",
             )),
         });
-    mapped.unwrap_or_else(Refusal::report)
+    // SAFETY: `fid` is null or an open object.
+    unsafe { DomainObject::answer(fid, mapped) }
 }
 
 /// Defines the slots without a return value. They only report bad arguments.
@@ -292,9 +282,10 @@ macro_rules! quiet_call {
             // SAFETY: `fid` is null or an open object. `list` is null or has `entries` entries.
             match unsafe { arguments(fid, list, entries, direction) } {
                 Ok((dma, list, direction)) => dma.$method(list, direction),
-                Err(refusal) => {
-                    refusal.report();
-                }
+                // SAFETY: `fid` is null or an open object.
+                Err(refusal) => unsafe {
+                    DomainObject::answer::<c_int>(fid, Err(refusal));
+                },
             }
         }
     };

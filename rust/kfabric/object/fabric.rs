@@ -73,7 +73,7 @@ impl Words for FabricBody {
 }
 
 impl Close for FabricBody {
-    fn close(&self) -> Result<(), Refusal> {
-        self.close_to_children()
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        object.close_to_children()
     }
 }

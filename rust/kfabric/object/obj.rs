@@ -5,7 +5,10 @@
 use super::counters::DomainCounters;
 use crate::{
     prelude::*,
-    support::num, //
+    support::{
+        num,
+        table::SlotReturn, //
+    }, //
 };
 use core::ops::Deref;
 use kernel::types::Opaque;
@@ -54,8 +57,8 @@ pub(crate) trait Object: Sized + 'static {
     fn describe(_object: &Obj<Self>, _about: &mut kfi_bindings::kfi_helper_object) {}
 
     /// Returns the counters of the object's domain, or of the object if it is a domain. Any context.
-    fn domain_counters(_object: &Obj<Self>) -> Option<&DomainCounters> {
-        None
+    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+        object.place.domain_counters()
     }
 
     /// Returns whether `fid` is an object of this class. Any context.
@@ -73,6 +76,11 @@ pub(crate) trait Object: Sized + 'static {
 pub(crate) trait Leave {
     /// A guard that keeps the parent open.
     type Left;
+
+    /// Returns the counters of the domain that the parent is or belongs to. Any context.
+    fn domain_counters(&self) -> Option<&DomainCounters> {
+        None
+    }
 
     /// Leaves the parent's list, so that no task ends the object after the return. Sleeps while a task ends it. Without
     /// an `END` function: any context.
@@ -174,7 +182,7 @@ impl<T: Object> Obj<T> {
         unsafe { &*c.cast::<Self>() }
     }
 
-    /// Calls `call` with the object behind a fid, and reports a refusal. Process context.
+    /// Calls `call` with the object behind a fid, and [answers](Self::answer). Process context.
     ///
     /// # Safety
     ///
@@ -185,10 +193,23 @@ impl<T: Object> Obj<T> {
     ) -> c_int {
         let _noio = NoIo::enter();
         // SAFETY: `fid` is null, an error pointer, or an open object for the call.
-        match unsafe { Self::from_fid(fid) } {
-            Ok(object) => call(object).map_or_else(|refusal| object.refuse(refusal), |()| 0),
-            Err(refusal) => refusal.report(),
-        }
+        unsafe { Self::answer(fid, Self::from_fid(fid).and_then(call).map(|()| 0)) }
+    }
+
+    /// Returns the result of a call on the object behind a fid. [Counts and reports](Self::refuse) a refusal. Any
+    /// context.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is null, an error pointer, or an open object for the call, of this core or of another provider.
+    pub(crate) unsafe fn answer<R: SlotReturn>(fid: *mut kfid, done: Result<R, Refusal>) -> R {
+        done.unwrap_or_else(|refusal| {
+            // SAFETY: `fid` is null, an error pointer, or an open object for the call.
+            R::of(match unsafe { Self::from_fid(fid) } {
+                Ok(object) => object.refuse(refusal),
+                Err(_) => refusal.report(),
+            })
+        })
     }
 
     /// Counts a refusal in the object's domain, if it has one, and [reports](Refusal::report) it. Any context.
@@ -197,7 +218,11 @@ impl<T: Object> Obj<T> {
         if let Some(counters) = T::domain_counters(self) {
             counters.count_refusal(refusal.errno());
         }
-        refusal.report()
+        match refusal.errno() {
+            // A full queue is no mistake of the caller, so there is no trace event.
+            Errno::EAGAIN => Errno::EAGAIN.to_c(),
+            _ => refusal.report(),
+        }
     }
 }
 

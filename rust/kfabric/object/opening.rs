@@ -41,7 +41,9 @@ pub(crate) unsafe fn call<P: Parent, C>(
     open: impl FnOnce(&Obj<P>, Out<C>) -> Result<(), Refusal>,
 ) -> c_int {
     if out.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+        let refusal = Refusal::new(Errno::EINVAL, c"output pointer is NULL");
+        // SAFETY: `parent` is null or an open object.
+        return unsafe { Obj::<P>::answer(parent, Err(refusal)) };
     }
     // SAFETY: `out` isn't null, so it is valid for writes.
     unsafe { *out = ptr::null_mut() };

@@ -180,12 +180,12 @@ impl Binds for PepBody {
 
 impl Close for PepBody {
     /// Closes the endpoint, and rejects unanswered requests. Sleeps.
-    fn close(&self) -> Result<(), Refusal> {
-        if let Some(incoming) = self.incoming.as_ref() {
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        if let Some(incoming) = object.incoming.as_ref() {
             incoming.stop();
         }
-        let fid = self.pep.cast();
-        if let Some(eq) = self.eq.as_ref() {
+        let fid = object.pep.cast();
+        if let Some(eq) = object.eq.as_ref() {
             eq.forget_all(fid);
         }
         requests::drop_all(fid);

@@ -19,7 +19,6 @@
 
 use super::{
     children::Coming,
-    counters::DomainCounters,
     domain::{
         DomainBody,
         DomainObject, //
@@ -31,6 +30,7 @@ use super::{
 };
 use crate::{
     provider::reuse::ReusableMrOps,
+    region::access::Access,
     support::num::c_str, //
 };
 use kernel::sync::atomic::Release;
@@ -68,8 +68,8 @@ struct Inner {
 enum FillState {
     /// Nothing.
     Empty,
-    /// Memory, which peers may reach.
-    Filled,
+    /// Memory of `len` bytes, which peers may reach.
+    Filled { len: u64, access: Access },
     /// Memory that the device won't let go of.
     Stuck,
     /// Nothing that peers reach, for good: the device is gone.
@@ -87,7 +87,7 @@ impl FillState {
     fn check_empty(self) -> Result<(), Refusal> {
         match self {
             Self::Empty => Ok(()),
-            Self::Filled => Err(Refusal::new(Errno::EOPBADSTATE, c"the region has memory")),
+            Self::Filled { .. } => Err(Refusal::new(Errno::EOPBADSTATE, c"the region has memory")),
             Self::Stuck => Err(STUCK),
             Self::Dead => Err(Refusal::new(Errno::ENODEV, c"the device is gone")),
         }
@@ -108,13 +108,12 @@ impl Object for ReusableBody {
     const OPS: kfi_ops = slots::<Self>();
 
     fn describe(object: &ReusableObject, about: &mut c::kfi_helper_object) {
-        if object.inner.with(|inner| inner.state) != FillState::Filled {
-            about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
-        }
-    }
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
+        object.inner.with(|inner| match inner.state {
+            FillState::Filled { len, access } => {
+                (about.length, about.access) = (len, access.bits());
+            }
+            _ => about.state = c::kfi_helper_state_KFI_STATE_DISABLED,
+        });
     }
 }
 
@@ -130,8 +129,8 @@ impl Close for ReusableBody {
     /// # Errors
     ///
     /// - `ENOTRECOVERABLE`: the device won't let go of the memory. The next close succeeds.
-    fn close(&self) -> Result<(), Refusal> {
-        let mut part = self.wait_for();
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        let mut part = object.wait_for();
         let was = part.state;
         let emptied = part.empty();
         match was {
@@ -144,7 +143,7 @@ impl Close for ReusableBody {
 
 /// The provider's part of a region, in the hands of a task. Dropping it puts it back. Any context.
 struct InUse<'a> {
-    of: &'a ReusableBody,
+    of: &'a ReusableObject,
     state: FillState,
     /// There until this is dropped.
     mr: Option<KBox<dyn ReusableMrOps>>,
@@ -167,40 +166,57 @@ impl InUse<'_> {
     fn fill(&mut self, request: &MrRequest<'_>, more: bool) -> Result<Keys, Refusal> {
         self.state.check_empty()?;
         let keys = self.mr.as_mut().ok_or(IN_USE)?.fill(request, more)?;
-        self.state = FillState::Filled;
+        self.state = FillState::Filled {
+            len: request.shape().bytes(),
+            access: request.access(),
+        };
         Ok(keys)
     }
 
-    /// Empties the region if that needs no wait. Returns true if the region is empty. Any context.
-    fn empty_now(&mut self) -> bool {
-        let emptied = match self.state {
-            FillState::Empty | FillState::Dead => return true,
-            FillState::Stuck => false,
-            FillState::Filled => self.mr.as_mut().is_some_and(|mr| mr.empty_now()),
-        };
-        if emptied {
-            self.state = FillState::Empty;
+    /// Empties the region if that needs no wait. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: the region must be emptied by a task that may sleep.
+    fn empty_now(&mut self) -> Result<(), Refusal> {
+        match self.state {
+            FillState::Empty | FillState::Dead => Ok(()),
+            FillState::Stuck => Err(Errno::EAGAIN.into()),
+            FillState::Filled { .. } => self.let_go(|mr| match mr.empty_now() {
+                true => Ok(FillState::Empty),
+                false => Err(Errno::EAGAIN.into()),
+            }),
         }
-        emptied
     }
 
     /// Empties the region. Sleeps until no peer can reach its memory.
     fn empty(&mut self) -> Result<(), Refusal> {
         match self.state {
-            FillState::Empty | FillState::Dead => return Ok(()),
-            FillState::Stuck => return Err(STUCK),
-            FillState::Filled => (),
+            FillState::Empty | FillState::Dead => Ok(()),
+            FillState::Stuck => Err(STUCK),
+            FillState::Filled { .. } => self
+                .let_go(|mr| match mr.empty() {
+                    Ok(()) => Ok(FillState::Empty),
+                    Err(refusal) => Err(refusal.with_errno(Errno::ENOTRECOVERABLE)),
+                })
+                .inspect_err(|_| self.state = FillState::Stuck),
         }
-        let emptied = self.mr.as_mut().map_or(Err(IN_USE), |mr| mr.empty());
-        self.state = match emptied {
-            Ok(()) => FillState::Empty,
-            Err(_) => FillState::Stuck,
-        };
-        emptied.map_err(|refusal| refusal.with_errno(Errno::ENOTRECOVERABLE))
+    }
+
+    /// Has the provider let go of the memory, and fires the events of that. `empty` returns the new state.
+    fn let_go(
+        &mut self,
+        empty: impl FnOnce(&mut dyn ReusableMrOps) -> Result<FillState, Refusal>,
+    ) -> Result<(), Refusal> {
+        trace::closes(self.of);
+        let emptied = self.mr.as_mut().map_or(Err(IN_USE), |mr| empty(&mut **mr));
+        let emptied = emptied.map(|state| self.state = state);
+        trace::closed(self.of, trace::errno(&emptied));
+        emptied
     }
 }
 
-impl ReusableBody {
+impl ReusableObject {
     /// Takes the provider's part. Any context.
     ///
     /// # Errors
@@ -231,20 +247,19 @@ impl ReusableBody {
             self.back.wait(inner);
         })
     }
-}
 
-impl ReusableObject {
     /// Takes the region from a device that goes away. Sleeps until no peer can reach its memory.
     fn end(&self) {
         let mut part = self.wait_for();
-        if let Some(mr) = part.mr.as_mut() {
-            let ended = mr.end();
-            part.state = match (part.state, ended) {
-                (FillState::Stuck, _) | (_, Err(_)) => FillState::Stuck,
-                // Emptying it takes no device.
-                _ => FillState::Dead,
-            };
-        }
+        let ended = match (part.state, part.mr.as_mut()) {
+            (FillState::Filled { .. }, _) => part.let_go(|mr| mr.end().map(|()| FillState::Dead)),
+            (_, mr) => mr.map_or(Ok(()), |mr| mr.end()),
+        };
+        part.state = match (part.state, ended) {
+            (FillState::Stuck, _) | (_, Err(_)) => FillState::Stuck,
+            // Emptying it takes no device.
+            _ => FillState::Dead,
+        };
     }
 
     /// Shows C how peers reach the region, if it is filled. Any context.
@@ -373,26 +388,17 @@ unsafe extern "C" fn fill(
         // SAFETY: `bvecs` is null or has `count` elements for the call.
         let source = unsafe { SegmentList::from_raw(bvecs, count) }.map(Source::Bvec)?;
         let mut part = object.take()?;
-        let fill = |request: &MrRequest<'_>| {
-            trace::registers(object.parent(), request);
-            part.fill(request, flags & MORE != 0)
-        };
-        let keys = requested(source, arguments, &object.parent().mr_limits, fill)?;
+        let fill = |request: &MrRequest<'_>| part.fill(request, flags & MORE != 0);
+        let keys = requested(source, arguments, object.parent(), fill)?;
         object.publish(&keys);
         drop(part);
         trace::registered(object, 0);
         Ok(())
     };
     // SAFETY: `mr` is null or an open object.
-    let done = unsafe { ReusableObject::from_fid(mr.cast()) }.and_then(fill);
-    done.map_or_else(answer, |()| 0)
-}
-
-/// Returns the number of an error. A full queue is no mistake of the caller, so there is no trace event.
-fn answer(refusal: Refusal) -> c_int {
-    match refusal.errno() {
-        Errno::EAGAIN => Errno::EAGAIN.to_c(),
-        _ => refusal.report(),
+    unsafe {
+        let filled = ReusableObject::from_fid(mr.cast()).and_then(fill);
+        ReusableObject::answer(mr.cast(), filled.map(|()| 0))
     }
 }
 
@@ -403,15 +409,12 @@ fn answer(refusal: Refusal) -> c_int {
 /// `mr` is null or an open object.
 unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open object.
-    match unsafe { ReusableObject::from_fid(mr.cast()) } {
-        Ok(object) => match object.take().is_ok_and(|mut part| part.empty_now()) {
-            true => {
-                trace::closed(object, 0);
-                0
-            }
-            false => Errno::EAGAIN.to_c(),
-        },
-        Err(refusal) => refusal.report(),
+    unsafe {
+        let emptied = ReusableObject::from_fid(mr.cast()).and_then(|object| match object.take() {
+            Ok(mut part) => part.empty_now(),
+            Err(_) => Err(Errno::EAGAIN.into()),
+        });
+        ReusableObject::answer(mr.cast(), emptied.map(|()| 0))
     }
 }
 
@@ -422,14 +425,7 @@ unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
 /// `mr` is null or an open object.
 unsafe extern "C" fn empty(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open object.
-    unsafe {
-        ReusableObject::call(mr.cast(), |object| {
-            trace::closes(object, 0);
-            let emptied = object.wait_for().empty();
-            trace::closed(object, trace::errno(&emptied));
-            emptied
-        })
-    }
+    unsafe { ReusableObject::call(mr.cast(), |object| object.wait_for().empty()) }
 }
 
 /// Posts the requests of an endpoint that wait for more: the `flush` slot. Any context.
@@ -439,8 +435,10 @@ unsafe extern "C" fn empty(mr: *mut kfid_mr) -> c_int {
 /// `ep` is null or an open object.
 unsafe extern "C" fn flush(ep: *mut kfid_ep) -> c_int {
     // SAFETY: `ep` is null or an open object.
-    let flushed = unsafe { EndpointObject::from_fid(ep.cast()) }.and_then(|ep| ep.flush());
-    flushed.map_or_else(Refusal::report, |()| 0)
+    unsafe {
+        let flushed = EndpointObject::from_fid(ep.cast()).and_then(|ep| ep.flush());
+        EndpointObject::answer(ep.cast(), flushed.map(|()| 0))
+    }
 }
 
 #[kernel::macros::kunit_tests(kfabric_reusable)]
@@ -451,7 +449,11 @@ mod tests {
     fn filled_when_empty() {
         let errno = |state: FillState| state.check_empty().err().map(|refusal| refusal.errno());
         assert_eq!(errno(FillState::Empty), None);
-        assert_eq!(errno(FillState::Filled), Some(Errno::EOPBADSTATE));
+        let filled = FillState::Filled {
+            len: 1,
+            access: Access::SEND,
+        };
+        assert_eq!(errno(filled), Some(Errno::EOPBADSTATE));
         assert_eq!(errno(FillState::Stuck), Some(Errno::ENOTRECOVERABLE));
         assert_eq!(errno(FillState::Dead), Some(Errno::ENODEV));
     }

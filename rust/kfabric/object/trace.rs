@@ -23,17 +23,17 @@ pub(super) fn errno(result: &Result<(), Refusal>) -> c_int {
     result.map_or_else(|refusal| refusal.errno().to_c(), |()| 0)
 }
 
-/// Defines functions that fire an event of an object in a domain.
+/// Defines functions that fire an event of an object in a domain, some with an errno.
 macro_rules! object_events {
-    ($($(#[$doc:meta])* $name:ident: $tracepoint:ident, $fire:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident($($err:ident)?): $tracepoint:ident, $fire:ident;)*) => {
         $(
             $(#[$doc])*
             #[inline(always)]
-            pub(super) fn $name<T: Child<Parent = DomainBody>>(object: &Obj<T>, err: c_int) {
+            pub(super) fn $name<T: Child<Parent = DomainBody>>(object: &Obj<T> $(, $err: c_int)?) {
                 if is_on!($tracepoint) {
                     with_object(object, |of| {
                         // SAFETY: `of` and its strings are valid for the call.
-                        unsafe { c::$fire(of, err) }
+                        unsafe { c::$fire(of $(, $err)?) }
                     });
                 }
             }
@@ -42,18 +42,18 @@ macro_rules! object_events {
 }
 
 object_events! {
-    /// Fires the event of a region that the consumer gets, or that has got memory.
-    registered: __tracepoint_kfi_mr_registered, kfi_helper_trace_mr_registered;
+    /// Fires the event of a registered region, or of a region that has got memory.
+    registered(err): __tracepoint_kfi_mr_registered, kfi_helper_trace_mr_registered;
     /// Fires the event of a close that begins.
-    closes: __tracepoint_kfi_mr_close, kfi_helper_trace_mr_close;
+    closes(): __tracepoint_kfi_mr_close, kfi_helper_trace_mr_close;
     /// Fires the event of a close that has ended. The consumer gets `err`.
-    closed: __tracepoint_kfi_mr_closed, kfi_helper_trace_mr_closed;
+    closed(err): __tracepoint_kfi_mr_closed, kfi_helper_trace_mr_closed;
     /// Fires the event of a connection that was begun or accepted. The consumer gets `err`.
-    connects: __tracepoint_kfi_connect, kfi_helper_trace_connect;
+    connects(err): __tracepoint_kfi_connect, kfi_helper_trace_connect;
     /// Fires the event of an established connection.
-    connected: __tracepoint_kfi_connected, kfi_helper_trace_connected;
+    connected(): __tracepoint_kfi_connected, kfi_helper_trace_connected;
     /// Fires the event of a connection that has ended, or could not be established because of `err`.
-    disconnected: __tracepoint_kfi_disconnected, kfi_helper_trace_disconnected;
+    disconnected(err): __tracepoint_kfi_disconnected, kfi_helper_trace_disconnected;
 }
 
 /// Fires the event of a registration that begins.
@@ -73,7 +73,16 @@ fn with_request(domain: &DomainObject, request: &MrRequest<'_>) {
         ..in_domain(domain)
     };
     // SAFETY: `of` and its strings are valid for the call.
-    unsafe { c::kfi_helper_trace_mr_register(&of, 0) };
+    unsafe { c::kfi_helper_trace_mr_register(&of) };
+}
+
+/// Fires the event of a registration that has failed. The consumer gets `errno`.
+#[cold]
+pub(super) fn not_registered(domain: &DomainObject, errno: Errno) {
+    if is_on!(__tracepoint_kfi_mr_registered) {
+        // SAFETY: The description and its strings are valid for the call.
+        unsafe { c::kfi_helper_trace_mr_registered(&in_domain(domain), errno.to_c()) };
+    }
 }
 
 /// Fires the event of a transfer that was posted on an object. The consumer gets `posted`.

@@ -126,21 +126,6 @@ errnos! {
 }
 
 impl Errno {
-    /// Number of errnos that have an [index](Self::index).
-    pub(crate) const COUNT: usize = TEXTS.len();
-
-    /// Returns the index of the errno in `kfi_errno.h`, if it is there.
-    pub(crate) fn index(self) -> Option<usize> {
-        TEXTS
-            .iter()
-            .position(|(number, _)| signed(*number) == self.0)
-    }
-
-    /// Returns the number of the errno with this [index](Self::index), or 0.
-    pub(crate) fn number_at(index: usize) -> u32 {
-        TEXTS.get(index).map_or(0, |(number, _)| *number)
-    }
-
     /// Converts the return value of a C function that failed; one that is no error number becomes
     /// `EIO`.
     pub(crate) fn from_c(ret: kernel::ffi::c_int) -> Self {

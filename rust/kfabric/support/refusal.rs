@@ -82,7 +82,6 @@ impl Refusal {
     /// Fires the tracepoint `kfi:kfi_refused` and returns the C return value. Any context.
     ///
     /// It must be called once, where the C call returns. The core does so for all its own calls.
-    /// Extensions of providers call it themselves.
     pub fn report(self) -> kernel::ffi::c_int {
         let index = self.index.map_or(u64::MAX, crate::support::num::widen);
         // SAFETY: `why` is a NUL-terminated string that lives forever.

@@ -126,7 +126,7 @@ unsafe fn make(
         unsettled: PendingRegs::new(enable_pending)?,
         later: PendingRegs::new(close_pending)?,
         eq: SetOnce::new(),
-        counters: DomainCounters::new(),
+        counters: DomainCounters::new()?,
     };
     Ok((c, body))
 }
@@ -244,9 +244,9 @@ pub(super) unsafe extern "C" fn query_atomic(
     attr: *mut c::kfi_atomic_attr,
     flags: u64,
 ) -> c_int {
+    let fid = domain.cast();
     // SAFETY: `domain` is an open object, and begins with its fid.
-    let domain = unsafe { DomainObject::from_fid(domain.cast()) };
-    let found = domain.and_then(|domain| {
+    let found = unsafe { DomainObject::from_fid(fid) }.and_then(|domain| {
         let form = match flags {
             0 => AtomicForm::Plain,
             c::KFI_FETCH_ATOMIC => AtomicForm::Fetch,
@@ -260,7 +260,8 @@ pub(super) unsafe extern "C" fn query_atomic(
         (attr.count, attr.size) = (1, WORD);
         Ok(())
     });
-    found.map_or_else(Refusal::report, |()| 0)
+    // SAFETY: `domain` is an open object, and begins with its fid.
+    unsafe { DomainObject::answer(fid, found.map(|()| 0)) }
 }
 
 /// Copies a raw key from C before the checks, because a peer may write to the original at the same time. May sleep.

@@ -28,8 +28,7 @@ use crate::{
         },
         mr::close::take_down,
         pep::requests,
-        prelude::*,
-        trace, //
+        prelude::*, //
     },
     provider::{
         fabric::EP_TYPE,
@@ -73,23 +72,8 @@ fn make_msg(
         dscp: attr.dscp,
         peer: attr.peer,
         answers: !info.handle.is_null(),
-        trace: trace_connection,
     };
     Msg::new(imp, events, ties.clone(), *limits, init)
-}
-
-/// Fires the event of a connection: see [`TraceConnection`](super::msg_ep::TraceConnection).
-///
-/// # Safety
-///
-/// `fid` is an open endpoint.
-unsafe fn trace_connection(fid: *mut kfid, connected: bool, err: c_int) {
-    // SAFETY: `fid` is an open endpoint, and a `kfid_ep` begins with its fid.
-    let endpoint = unsafe { EndpointObject::from_c(fid.cast()) };
-    match connected {
-        true => trace::connected(endpoint, err),
-        false => trace::disconnected(endpoint, err),
-    }
 }
 
 /// Returns the C structure of an endpoint or of a shared receive context.

@@ -9,13 +9,15 @@ use super::{
         EpPhase,
         Msg, //
     },
-    posting::Target,
+    posting::{
+        with_target,
+        Target, //
+    },
     EndpointBody,
     EndpointObject,
     EP as CLASS, //
 };
 use crate::object::{
-    counters::DomainCounters,
     prelude::*,
     trace, //
 };
@@ -38,10 +40,6 @@ impl Object for EndpointBody {
         if let Some(msg) = &object.msg {
             msg.counters.describe(about);
         }
-    }
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
     }
 }
 
@@ -73,11 +71,13 @@ pub(super) unsafe extern "C" fn control(
     command: c_int,
     _arg: *mut c_void,
 ) -> c_int {
-    if u32::try_from(command) != Ok(c::KFI_ENABLE) {
-        return Refusal::new(Errno::ENOSYS, c"unknown command").report();
-    }
     // SAFETY: `fid` is an open object.
-    unsafe { EndpointObject::call(fid, |endpoint| endpoint.enable()) }
+    unsafe {
+        EndpointObject::call(fid, |endpoint| match u32::try_from(command) {
+            Ok(c::KFI_ENABLE) => endpoint.enable(),
+            _ => Err(Refusal::new(Errno::ENOSYS, c"unknown command")),
+        })
+    }
 }
 
 /// Cancels a receive: `kfi_cancel()`. Any context.
@@ -86,10 +86,12 @@ pub(super) unsafe extern "C" fn control(
 ///
 /// `fid` is an open object.
 unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
-    // SAFETY: `fid` is an open object.
-    let target = unsafe { Target::find(fid) };
-    let cancelled = target.and_then(|target| target.cancel(Context::new(context)));
-    signed_size(cancelled.map_or_else(Refusal::report, |()| 0))
+    // SAFETY: `fid` is an open object, and a `kfid_ep` begins with its fid.
+    unsafe {
+        with_target(fid.cast(), |target| {
+            target.cancel(Context::new(context)).map(|()| 0)
+        })
+    }
 }
 
 const UNKNOWN: Refusal = Refusal::new(Errno::ENOPROTOOPT, c"no such option");
@@ -221,12 +223,12 @@ pub(super) unsafe extern "C" fn getopt(
 ///
 /// `ep` is an open object.
 unsafe extern "C" fn size_left<const RECEIVES: bool>(ep: *mut kfid_ep) -> isize {
-    // SAFETY: `ep` is an open object, and a `kfid_ep` begins with its fid.
-    let target = unsafe { Target::find(ep.cast()) };
-    target.and_then(|target| target.left(RECEIVES)).map_or_else(
-        |refusal| signed_size(refusal.report()),
-        |left| isize::try_from(left).unwrap_or(isize::MAX),
-    )
+    let left = |target: Target<'_>| {
+        let left = target.left(RECEIVES)?;
+        Ok(isize::try_from(left).unwrap_or(isize::MAX))
+    };
+    // SAFETY: `ep` is an open object.
+    unsafe { with_target(ep, left) }
 }
 
 /// The slots for connections.
@@ -284,9 +286,25 @@ fn begin(
             _ => Ok(()),
         })?;
     }
-    let begun = msg.begin(data, most, begin);
-    trace::connects(endpoint, trace::errno(&begun));
-    begun
+    msg.begin(data, most, begin)
+}
+
+/// Calls `begin` to connect an endpoint, and fires the event of that. May sleep.
+///
+/// # Safety
+///
+/// `ep` is an open object.
+unsafe fn connecting(
+    ep: *mut kfid_ep,
+    begin: impl FnOnce(&EndpointObject) -> Result<(), Refusal>,
+) -> c_int {
+    let call = |endpoint: &EndpointObject| {
+        let begun = begin(endpoint);
+        trace::connects(endpoint, trace::errno(&begun));
+        begun
+    };
+    // SAFETY: `ep` is an open object, and begins with its fid.
+    unsafe { Obj::call(ep.cast(), call) }
 }
 
 /// Connects to a peer: `kfi_connect()`.
@@ -305,7 +323,7 @@ unsafe extern "C" fn connect(
     // SAFETY: `ep` is an open object, and begins with its fid. `addr` is null or an address, and `param` null or
     // `paramlen` bytes long.
     unsafe {
-        Obj::call(ep.cast(), |endpoint: &EndpointObject| {
+        connecting(ep, |endpoint| {
             let msg = endpoint.transferring()?;
             if msg.init.answers {
                 let why = c"the endpoint was made to answer a request";
@@ -336,7 +354,7 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
     // SAFETY: `ep` is an open object, and begins with its fid. `param` is null or has
     // `paramlen` bytes.
     unsafe {
-        Obj::call(ep.cast(), |endpoint: &EndpointObject| {
+        connecting(ep, |endpoint| {
             let data = private_data(param, paramlen)?;
             let msg = endpoint.transferring()?;
             let [_, most, _] = msg.limits.cm_data_size;

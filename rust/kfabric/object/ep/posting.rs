@@ -423,23 +423,16 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
 /// `ep` is null or an open object for the call, of this core or of another provider.
 pub(super) unsafe fn with_target(
     ep: *mut kfid_ep,
-    f: impl FnOnce(Target<'_>) -> Result<(), Refusal>,
+    f: impl FnOnce(Target<'_>) -> Result<isize, Refusal>,
 ) -> isize {
     // The target comes before the arguments: a bare endpoint refuses every call with ENOSYS.
     // SAFETY: `ep` is null or open for the call, and a `kfid_ep` begins with its fid.
     let target = match unsafe { Target::find(ep.cast()) } {
         Ok(target) => target,
-        Err(refusal) => return signed_size(refusal.report()),
+        // SAFETY: `ep` is null or open for the call.
+        Err(refusal) => return unsafe { EndpointObject::answer(ep.cast(), Err(refusal)) },
     };
-    signed_size(match f(target) {
-        Ok(()) => 0,
-        // A full queue is no mistake of the caller, so there is no trace event.
-        Err(refusal) if refusal.errno() == Errno::EAGAIN => {
-            target.domain.counters.count_refusal(Errno::EAGAIN);
-            refusal.errno().to_c()
-        }
-        Err(refusal) => target.domain.refuse(refusal),
-    })
+    f(target).unwrap_or_else(|refusal| signed_size(target.domain.refuse(refusal)))
 }
 
 /// Posts a transfer on the endpoint or shared receive context behind `ep`, and reports a refusal to C.
@@ -453,5 +446,5 @@ pub(super) unsafe fn post_on(
     args: Result<TransferArgs<'_>, Refusal>,
 ) -> isize {
     // SAFETY: `ep` is null or open for the call.
-    unsafe { with_target(ep, |target| post(target, op, &args?)) }
+    unsafe { with_target(ep, |target| post(target, op, &args?).map(|()| 0)) }
 }

@@ -10,10 +10,7 @@
 use crate::{
     object::{
         cntr::CounterBody,
-        counters::{
-            DomainCounters,
-            TransferCounters, //
-        },
+        counters::TransferCounters,
         cq::{
             CqBinding,
             CqBody, //
@@ -145,12 +142,12 @@ impl Close for SrxBody {
     /// # Errors
     ///
     /// - `EBUSY`: an endpoint shares the context.
-    fn close(&self) -> Result<(), Refusal> {
-        self.users.close().map_err(|errno| {
+    fn close(object: &Obj<Self>) -> Result<(), Refusal> {
+        object.users.close().map_err(|errno| {
             let why = c"an endpoint is bound to the shared receive context";
             Refusal::new(errno, why)
         })?;
-        self.imp.end();
+        object.imp.end();
         Ok(())
     }
 }
@@ -166,10 +163,6 @@ impl Object for SrxBody {
 
     fn describe(object: &SrxObject, about: &mut c::kfi_helper_object) {
         object.counters.describe(about);
-    }
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
     }
 }
 

@@ -157,15 +157,15 @@ impl EqCore {
         Self::push(self, EqEvent::new(event, fid, context, data))
     }
 
-    /// Writes an error event about `fid`, as [`push_failure`](Self::push_failure) does, and fires the tracepoint. `err`
-    /// and `prov_errno` of the entry are the positive errno. Any context.
+    /// Writes an error event about `fid`, as [`push_failure`](Self::push_failure) does. `err` and `prov_errno` of the
+    /// entry are the positive errno. Any context.
     pub(crate) fn fail(
         self: &Arc<Self>,
         fid: *mut kfid,
         context: *mut c_void,
         refusal: Refusal,
     ) -> Option<Unread> {
-        let errno = -refusal.report();
+        let errno = -refusal.errno().to_c();
         let failure = EqFailure {
             fid,
             context,

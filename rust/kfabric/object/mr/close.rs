@@ -8,6 +8,7 @@ use super::{
     prelude::*, //
 };
 use crate::object::{
+    children::Left,
     obj::Leave,
     trace, //
 };
@@ -24,10 +25,10 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let closing = unsafe { Claim::new(fid) }.and_then(MrClose::begin);
     let mut closing = match closing {
         Ok(closing) => closing,
-        Err(refusal) => return refusal.report(),
+        Err(ret) => return ret,
     };
     let closed = closing.close_provided();
-    closing.end(closed)
+    closing.end(closed, Errno::EIO)
 }
 
 /// A region that is being closed: nothing can refuse that any more.
@@ -43,14 +44,14 @@ impl MrClose {
     ///
     /// # Errors
     ///
-    /// Then it is as open as before.
+    /// The errno has been reported, and the region is as open as before.
     ///
     /// - `EOPBADSTATE`: a registration is under way, in a handler that its end waits for.
     /// - `EBUSY`: a counter is bound to it.
     #[inline(always)]
-    pub(super) fn begin(claim: Claim<MrBody>) -> Result<Self, Refusal> {
-        trace::closes(&*claim, 0);
-        let mr = settle(&claim)?;
+    pub(super) fn begin(claim: Claim<MrBody>) -> Result<Self, c_int> {
+        trace::closes(&*claim);
+        let mr = settle(&claim).map_err(|refusal| not_closed(&claim, refusal))?;
         claim.hide();
         // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this
         // claim takes it, and keeps others from claiming the region.
@@ -61,6 +62,8 @@ impl MrClose {
     /// Begins to close a region that C was not given. Nothing of it was started. Sleeps if the
     /// device just takes it.
     pub(super) fn of_new(object: MrRef) -> Self {
+        trace::registered(&*object, 0);
+        trace::closes(&*object);
         let mr = object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
             object.untie(inner);
@@ -86,17 +89,17 @@ impl MrClose {
         self.mr.as_mut().map_or(Ok(()), |mr| mr.close())
     }
 
-    /// Ends the close, after the provider has closed its part. Returns 0, or the number of an error
-    /// that has been reported. The object is gone in either case. Sleeps until nobody uses the
-    /// memory that the provider has kept.
+    /// Ends the close, after the provider has closed its part. Returns 0, or `failed`, which has been
+    /// reported. The object is gone in either case. Sleeps until nobody uses the memory that the
+    /// provider has kept.
     #[inline(always)]
-    pub(super) fn end(self, closed: Result<(), Refusal>) -> c_int {
+    pub(super) fn end(self, closed: Result<(), Refusal>, failed: Errno) -> c_int {
         let Self { object, mr } = self;
         let ret = match closed {
             Ok(()) => 0,
             // The object is gone, whatever the provider returns; `EBUSY` would deny that. Reported
             // while the provider can't be unloaded, since the text is in its module.
-            Err(refusal) => object.parent().refuse(refusal.with_errno(Errno::EIO)),
+            Err(refusal) => object.refuse(refusal.with_errno(failed)),
         };
         trace::closed(&*object, ret);
         let (lease, reserved) = object.inner.with(|inner| {
@@ -156,6 +159,14 @@ impl MrObject {
     }
 }
 
+/// Refuses to close a region, which stays open. Returns the errno. Any context.
+#[cold]
+fn not_closed(object: &MrObject, refusal: Refusal) -> c_int {
+    let ret = object.refuse(refusal);
+    trace::closed(object, ret);
+    ret
+}
+
 /// Waits until the region is not pending, and takes the provider's part to close it. After an
 /// error, the region is as open as before.
 fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
@@ -187,36 +198,30 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
     })
 }
 
-/// Closes a region if that needs no wait. Returns true if the region is closed: then no peer can
-/// reach the memory. If not, the region is still open, and a task that may sleep can close it. Any
+/// Closes a region if that needs no wait. Returns 0 if the region is closed: then no peer can reach the memory. Any
 /// context.
 ///
 /// # Errors
 ///
+/// The errno has been reported.
+///
+/// - `EAGAIN`: the region is still open, and a task that may sleep can close it.
 /// - `EINVAL`: it isn't a region of this core, or somebody else is closing it.
 ///
 /// # Safety
 ///
 /// `mr` is null, an error pointer, or an open object, that nobody else uses.
-pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
+pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
-    let object = unsafe { Claim::<MrBody>::new(mr.cast()) }?;
-    trace::closes(&*object, 0);
-    let Some(mut held) = object.hold_now() else {
-        return Ok(false);
+    let object = match unsafe { Claim::<MrBody>::new(mr.cast()) } {
+        Ok(object) => object,
+        Err(ret) => return ret,
     };
-    // Before the device lets go of it: afterwards there is no way back.
+    trace::closes(&*object);
     // SAFETY: The region has not left its place: nobody else closes it.
-    let Some(place) = (unsafe { object.place.try_withdraw() }) else {
-        // A task that waits for `held` is ending it.
-        return Ok(false);
+    let Some((left, mr, reserved)) = (unsafe { let_go(&object) }) else {
+        return not_closed(&object, Errno::EAGAIN.into());
     };
-    if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
-        return Ok(false);
-    }
-    let left = place.leave();
-    let mr = held.mr.take();
-    let reserved = held.close();
     object.hide();
     trace::closed(&*object, 0);
     // SAFETY: C's reference, given out by `NewMr::start`. It is taken back once: only this claim
@@ -225,7 +230,25 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     drop(mr);
     MrParts::free(object, reserved, left.parent());
     drop(left);
-    Ok(true)
+    0
+}
+
+/// Has the provider close its part of a region if that needs no wait. Then returns the count in the domain, the
+/// provider's part, and whether the region's parts return to the domain's reserve. Any context.
+///
+/// # Safety
+///
+/// The region has not left its place.
+unsafe fn let_go(object: &MrObject) -> Option<(Left<MrBody>, Option<ProviderMr>, bool)> {
+    let mut held = object.hold_now()?;
+    // Before the device lets go of it: afterwards there is no way back.
+    // SAFETY: The region has not left its place. If a task that waits for `held` is ending it, this returns `None`.
+    let place = unsafe { object.place.try_withdraw() }?;
+    if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
+        return None;
+    }
+    let left = place.leave();
+    Some((left, held.mr.take(), held.close()))
 }
 
 /// Takes down all regions of an endpoint that has gone down. Sleeps until no peer can reach them.
@@ -250,10 +273,11 @@ fn fall(object: &MrObject, told: bool) {
     object.publish(Public::new(object.parent(), None));
     object.inner.with(|inner| {
         inner.state.fall();
-        if told {
-            let why = c"the region's endpoint has gone down";
-            // Before it can be closed, which takes the event out again.
-            object.report(inner, &Err(Refusal::new(Errno::ENOTCONN, why)));
+        let why = c"the region's endpoint has gone down";
+        let refusal = Refusal::new(Errno::ENOTCONN, why);
+        // Before it can be closed, which takes the event out again.
+        if told && object.report(inner, &Err(refusal)).is_some() {
+            refusal.report();
         }
     });
 }

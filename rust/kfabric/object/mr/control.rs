@@ -76,7 +76,8 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
             c"no such command on a memory region",
         )),
     });
-    done.unwrap_or_else(Refusal::report)
+    // SAFETY: `fid` is open for the call.
+    unsafe { MrObject::answer(fid, done) }
 }
 
 /// Implements `kfi_mr_refresh()`: refreshes all of the region, whichever parts were named.

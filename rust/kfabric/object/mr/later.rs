@@ -26,11 +26,8 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut c::kfi_closing)
     // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
     let object = match unsafe { Claim::<MrBody>::new(mr.cast()) } {
         Ok(object) => object,
-        Err(refusal) => {
-            let ret = refusal.report();
-            // SAFETY: `closing` has `done` set, as the caller promises. This is its last use here.
-            return unsafe { tell(closing, ret) };
-        }
+        // SAFETY: `closing` has `done` set, as the caller promises. This is its last use here.
+        Err(ret) => return unsafe { tell(closing, ret) },
     };
     let later = object.parent().later.clone();
     // The work item that takes the region out of the list closes it.

@@ -19,6 +19,7 @@ use super::{
         requested, //
     }, //
 };
+use crate::object::trace;
 
 /// The results that C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {
@@ -189,16 +190,19 @@ fn refuse(
     preallocated: PreallocatedMr<'_>,
     refusal: Refusal,
 ) {
-    answers.refused(index, preallocated.domain().refuse(refusal));
+    let domain = preallocated.domain();
+    trace::not_registered(domain, refusal.errno());
+    answers.refused(index, domain.refuse(refusal));
     preallocated.undo();
 }
 
 /// Closes the regions that C must not get. Sleeps.
 fn undo(opened: Done, answers: &mut Answers<'_>) {
     for (index, one) in opened {
-        if let Err(refusal) = one.undo() {
+        match one.undo() {
+            0 => (),
             // Nobody has a handle whose closing would tell.
-            answers.refused(index, refusal.with_errno(Errno::ENOTRECOVERABLE).report());
+            ret => answers.refused(index, ret),
         }
     }
 }
@@ -249,7 +253,7 @@ impl Group<'_> {
             together: true,
             ..arguments.or_auth_key(&self.domain.auth_key)
         };
-        requested(source, arguments, &self.domain.mr_limits, make)
+        requested(source, arguments, self.domain, make)
     }
 }
 
@@ -267,7 +271,8 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
         }
         // Before it is looked at.
         if gone.contains(&mr) {
-            return Err(Refusal::new(Errno::EINVAL, c"the region is there twice"));
+            let twice = Refusal::new(Errno::EINVAL, c"the region is there twice");
+            return Err(twice.report());
         }
         // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises. It is not in `gone`, so
         // this call has not freed it.
@@ -297,7 +302,7 @@ pub(crate) unsafe fn close_claimed(mrs: &[*mut kfid_mr], answer: impl FnMut(usiz
 /// Closes regions. `begin` gets each, and those before it that may be freed by now; `None` is none.
 fn close_all(
     mrs: &[*mut kfid_mr],
-    begin: impl Fn(*mut kfid_mr, &[*mut kfid_mr]) -> Result<Option<MrClose>, Refusal>,
+    begin: impl Fn(*mut kfid_mr, &[*mut kfid_mr]) -> Result<Option<MrClose>, c_int>,
     mut answer: impl FnMut(usize, c_int),
 ) {
     for (group, some) in mrs.chunks(MAX_TOGETHER).enumerate() {
@@ -309,7 +314,7 @@ fn close_all(
             // Closing doesn't fail for want of memory.
             for (index, mr) in (first..).zip(some) {
                 let begun = begin(*mr, before(index));
-                answer(index, begun.map_or_else(Refusal::report, close_alone));
+                answer(index, begun.map_or_else(|ret| ret, close_alone));
             }
             continue;
         };
@@ -321,14 +326,14 @@ fn close_all(
                     done: None,
                 }),
                 Ok(None) => answer(index, 0),
-                Err(refusal) => answer(index, refusal.report()),
+                Err(ret) => answer(index, ret),
             }
         }
         close_together(&mut all, together);
         for one in all {
             let not_done = Refusal::new(Errno::EIO, c"the provider has not closed it");
             let done = one.done.unwrap_or(Err(not_done));
-            answer(one.index, one.closing.end(done));
+            answer(one.index, one.closing.end(done, Errno::EIO));
         }
     }
 }
@@ -375,5 +380,5 @@ fn close_alone(closing: Option<MrClose>) -> c_int {
         return 0;
     };
     let closed = closing.close_provided();
-    closing.end(closed)
+    closing.end(closed, Errno::EIO)
 }

@@ -73,13 +73,15 @@ impl NewMr {
         Ok(Self { object, pending })
     }
 
-    /// Closes it, instead of giving it to C. Sleeps.
-    pub(super) fn undo(self) -> Result<(), Refusal> {
+    /// Closes it, instead of giving it to C. Returns 0, or the errno, which has been reported. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTRECOVERABLE`: the device won't let go of the memory.
+    pub(super) fn undo(self) -> c_int {
         let mut closing = MrClose::of_new(self.object);
         let closed = closing.close_provided();
-        // The caller tells.
-        closing.end(Ok(()));
-        closed
+        closing.end(closed, Errno::ENOTRECOVERABLE)
     }
 
     /// Returns the pointer that C gets.

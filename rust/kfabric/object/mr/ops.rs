@@ -11,10 +11,7 @@ use super::{
     prelude::*,
     MR, //
 };
-use crate::object::{
-    counters::DomainCounters,
-    domain::DomainBody, //
-};
+use crate::object::domain::DomainBody;
 
 impl Object for MrBody {
     type C = kfid_mr;
@@ -37,10 +34,6 @@ impl Object for MrBody {
         if public.base == 0 && public.desc == 0 && public.key == widen(c::KFI_KEY_NOTAVAIL) {
             about.state = c::kfi_helper_state_KFI_STATE_DISABLED;
         }
-    }
-
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        Some(&object.parent().counters)
     }
 }
 

@@ -13,8 +13,7 @@ use super::{
 use crate::{
     object::{
         children::Coming,
-        descs::DescEntry,
-        trace, //
+        descs::DescEntry, //
     },
     support::{
         task::frees_memory,
@@ -213,7 +212,6 @@ pub(super) fn preallocate<'a, T>(
     later: Option<EnableConditions>,
     mut make: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<(PreallocatedMr<'a>, T), Refusal> {
-    trace::registers(domain, request);
     // Dropped after the parts have gone back.
     let most = u32::try_from(domain.mr_limits.regions).unwrap_or(u32::MAX);
     let place = Coming::new_below(domain, most).map_err(|errno| match errno {

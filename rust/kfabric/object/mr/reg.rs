@@ -8,7 +8,10 @@ use super::{
     open::open,
     prelude::*, //
 };
-use crate::object::opening::Out;
+use crate::object::{
+    opening::Out,
+    trace, //
+};
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
@@ -30,7 +33,7 @@ unsafe fn register<'a>(
     let register = |domain: &DomainObject, out: Out<kfid_mr>| {
         let arguments = arguments.or_auth_key(&domain.auth_key);
         let open = |request: &MrRequest<'_>| open(domain, request, context);
-        let opened = requested(source()?, arguments, &domain.mr_limits, open)?;
+        let opened = requested(source()?, arguments, domain, open)?;
         // Before there can be an event that names it.
         out.put(opened.as_ptr());
         opened.start();
@@ -41,19 +44,22 @@ unsafe fn register<'a>(
 }
 
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
-/// that, `register` gets the counted list.
+/// that, `register` gets the counted list. Fires the events of a registration that begins or fails.
 #[inline]
 pub(crate) fn requested<'a, T>(
     source: Source<'a>,
     arguments: Arguments<'a>,
-    limits: &MrLimits,
+    domain: &DomainObject,
     mut register: impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
+    let limits = &domain.mr_limits;
     let request = MrRequest::parse(source, arguments, limits)?;
-    register(&request).or_else(|refusal| match request.recount(limits)? {
+    trace::registers(domain, &request);
+    let registered = register(&request).or_else(|refusal| match request.recount(limits)? {
         Some(counted) => register(&counted),
         None => Err(refusal),
-    })
+    });
+    registered.inspect_err(|refusal| trace::not_registered(domain, refusal.errno()))
 }
 
 fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {

@@ -12,7 +12,9 @@ for _of in loop verbs; do
 	[ $_of = loop ] && ! tests_loop ||
 		names="$names $_of.suite $_of.regions $_of.transfers $_of.connections $_of.refusals $_of.numbers $_of.stats $_of.stats_json"
 done
-names="$names verbs.pool closed unloaded"
+names="$names verbs.pool verbs.reuse_suite verbs.reuse_regions verbs.reuse_list verbs.reuse_stats"
+[ -n "$KFI_NIC" ] || names="$names verbs.pool_stays"
+names="$names closed unloaded"
 # shellcheck disable=SC2086
 set -- $names
 plan $#
@@ -196,18 +198,20 @@ usage()
 		"$kfi" completion bash | grep -q '^ *complete .* kfi$'
 }
 check observe.usage usage
-# The suite ep_observed under all events of kfi, and what the command shows before it closes its objects.
+# observed SUITE PROVIDER ADDRESS: the suite under all events of kfi, and what the command shows before the suite
+# closes its objects
 ready() { since_mark | grep -q 'ready to be observed'; }
 observed()
 {
 	mkdir $instances/kfi-observe && echo 1 >$instances/kfi-observe/events/kfi/enable || return
 	mark_log
-	run_suite ep_observed provider="$1" address="$2" >"$tmp/result" &
+	run_suite "$1" provider="$2" address="$3" >"$tmp/result" &
 	wait_for 60 ready && for _class in mr ep cq; do
 		# The holder has other regions.
 		"$kfi" list $_class | awk -v class=$_class -v by="^$provider " \
 			'NR > 1 && $0 !~ /kfi_holder/ { print "domain_id=" $3 " " class "=" $2 }' | sort >"$tmp/$_class"
 	done
+	"$kfi" list mr --json >"$tmp/mr.json"
 	"$kfi" stats >"$tmp/stats"
 	"$kfi" stats --json >"$tmp/stats.json"
 	echo 1 >/sys/module/kfi_selftest/parameters/go
@@ -223,32 +227,56 @@ counted()
 {
 	same "$1 $2 $3" "$(grep " $2: " "$tmp/events" | grep -c -e "$3") $2 $3"
 }
-# Five regions at one side, and one at the other.
-regions_traced()
+# regions COUNT ERRNO REFUSED LENGTH: the events of so many regions that are registered and closed, of one registration
+# that fails with this errno, and of closes that are refused because they would have to wait. There are no others.
+regions()
 {
 	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]*"
-	counted 6 kfi_mr_register "$_of mr=0 length=$page access=0x[1-9a-f][0-9a-f]* err=0" &&
-		for _event in registered close closed; do
-			counted 6 kfi_mr_$_event "$_of mr=[1-9][0-9]* length=$page access=0x[1-9a-f][0-9a-f]* err=0" || return
-		done
+	_memory="length=$4 access=0x[1-9a-f][0-9a-f]*"
+	counted $(($1 + 1)) kfi_mr_register "$_of mr=0 $_memory$" &&
+		counted "$1" kfi_mr_registered "$_of mr=[1-9][0-9]* $_memory err=0$" &&
+		counted 1 kfi_mr_registered "$_of mr=0 length=0 access=0x0 err=-$2$" &&
+		counted $(($1 + $3)) kfi_mr_close "$_of mr=[1-9][0-9]* $_memory$" &&
+		counted "$1" kfi_mr_closed "$_of mr=[1-9][0-9]* $_memory err=0$" &&
+		counted "$3" kfi_mr_closed "$_of mr=[1-9][0-9]* $_memory err=-11$" &&
+		counted $((2 * $1 + 2)) "kfi_mr_register[ed]*" && counted $((2 * ($1 + $3))) "kfi_mr_close[d]*"
 }
+# Seven regions at one side, of which one is undone with its batch, and one at the other.
+regions_traced() { regions 8 14 1 "$page"; }
 transfers_traced()
 {
 	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]*"
 	counted 3 kfi_post "$_of op=send bytes=1000 context=0x[0-9a-f]* err=0" &&
 		counted 3 kfi_post "$_of op=receive bytes=$page context=0x[0-9a-f]* err=0" &&
 		counted 2 kfi_post "$_of op=write bytes=500 context=0x[0-9a-f]* err=0" &&
-		counted 1 kfi_post "$_of op=read bytes=700 context=0x[0-9a-f]* err=0" && counted 9 kfi_post &&
+		counted 1 kfi_post "$_of op=read bytes=700 context=0x[0-9a-f]* err=0" &&
+		counted 1 kfi_post "$_of op=receive bytes=600 context=0x[0-9a-f]* err=0" && counted 10 kfi_post &&
 		counted 9 kfi_complete "domain_id=[1-9][0-9]* cq=[1-9][0-9]* .* err=0" &&
+		counted 1 kfi_complete "context=0xb5e0032 .* err=-125" && counted 10 kfi_complete &&
 		counted 3 kfi_complete "len=1000" &&
 		# The second send, and what receives it.
 		counted 1 kfi_complete context=0xb5e0001 && counted 1 kfi_complete context=0xb5e000b
 }
 connections_traced()
 {
-	for _event in connect connected disconnected; do
-		counted 2 kfi_$_event "provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]* err=0" || return
+	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]*"
+	counted 2 kfi_connect "$_of err=0$" && counted 2 kfi_connected "$_of$" &&
+		counted 2 kfi_disconnected "$_of err=0$" &&
+		# The two calls that are refused.
+		counted 1 kfi_connect "$_of err=-106$" && counted 1 kfi_connect "$_of err=-22$" &&
+		counted 4 kfi_connect && counted 2 kfi_connected && counted 2 kfi_disconnected
+}
+# All refusals are traced but those of full queues and of closes that would have to wait.
+refusals_traced()
+{
+	for _refused in $refused; do
+		counted "${_refused#*:}" kfi_refused "err=-${_refused%:*} why=" || return
 	done
+	_all=0
+	for _refused in $refused; do
+		_all=$((_all + ${_refused#*:}))
+	done
+	counted $_all kfi_refused
 }
 # Fields of the events are numbers that the list has shown.
 numbers()
@@ -261,7 +289,7 @@ numbers()
 		case $_class in
 		mr) same 4 "$(wc -l <"$tmp/mr")" && same "" "$(grep -vxF -f "$tmp/numbers" "$tmp/mr")" ;;
 		ep) same 2 "$(wc -l <"$tmp/ep")" && same "$(cat "$tmp/ep")" "$(cat "$tmp/numbers")" ;;
-		cq) same 4 "$(wc -l <"$tmp/cq")" && same 2 "$(grep -cxF -f "$tmp/numbers" "$tmp/cq")" ;;
+		cq) same 4 "$(wc -l <"$tmp/cq")" && same 3 "$(grep -cxF -f "$tmp/numbers" "$tmp/cq")" ;;
 		esac || return
 	done
 }
@@ -275,29 +303,40 @@ stats_of()
 stats_exact()
 {
 	same "opened 1 open 1
-opened 5 open 3
-refused EINVAL 2" "$(stats_of domain)" &&
+opened 6 open 3
+refused $refused_stats" "$(stats_of domain)" &&
 		same "sends 0 send_bytes 0 receives 3 reads 0 read_bytes 0 writes 0 write_bytes 0 atomics 0
-sends 3 send_bytes 3000 receives 0 reads 1 read_bytes 700 writes 2 write_bytes 1000 atomics 0" "$(stats_of ep)" &&
+sends 3 send_bytes 3000 receives 1 reads 1 read_bytes 700 writes 2 write_bytes 1000 atomics 0" "$(stats_of ep)" &&
 		same "completions 0 failures 0 received_bytes 0
-completions 0 failures 0 received_bytes 0
+completions 0 failures 1 received_bytes 0
 completions 3 failures 0 received_bytes 3000
 completions 6 failures 0 received_bytes 0" "$(stats_of cq)"
 }
 stats_in_json()
 {
 	same 3000 "$(value send_bytes <"$tmp/stats.json" | sort -n | tail -n 1)" &&
-		same 2 "$(value EINVAL <"$tmp/stats.json")" &&
+		same 4 "$(value EINVAL <"$tmp/stats.json")" &&
 		same "$(grep -c '^[a-z]' "$tmp/stats")" "$(value class <"$tmp/stats.json" | wc -l)"
 }
 observe()
 {
 	provider=$1
-	check observe."$1".suite observed "$1" "$2"
+	case $1 in
+	loop)
+		refused="2:1 14:1 16:1 22:4 38:4 106:1 258:1 260:2"
+		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 4 EOPBADSTATE 1"
+		;;
+	verbs)
+		# No receive can be cancelled.
+		refused="14:1 16:1 22:4 38:5 106:1 258:1 260:2"
+		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 5 EOPBADSTATE 1"
+		;;
+	esac
+	check observe."$1".suite observed ep_observed "$1" "$2"
 	check observe."$1".regions regions_traced
 	check observe."$1".transfers transfers_traced
 	check observe."$1".connections connections_traced
-	check observe."$1".refusals counted 2 kfi_refused "err=-22 why="
+	check observe."$1".refusals refusals_traced
 	check observe."$1".numbers numbers
 	check observe."$1".stats stats_exact
 	check observe."$1".stats_json stats_in_json
@@ -305,18 +344,46 @@ observe()
 ! tests_loop || observe loop 192.0.2.1
 ep_device_up
 observe verbs $ep_address
-# Each take from the pool is traced, and counted.
+# Each take from the pool is traced, and counted: for each region of the side with most, the undone one, too.
 pool_traced()
 {
 	_domain=$(sed -n 's/.* kfi_mr_registered: .* domain_id=\([0-9]*\) .*/\1/p' "$tmp/events" | sort | uniq -c | sort -n |
 		awk 'END { print $2 }')
 	_hits=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=1" "$tmp/events")
 	_misses=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=0" "$tmp/events")
-	same 5 $((_hits + _misses)) &&
+	same 7 $((_hits + _misses)) &&
 		awk "/^domain $_domain:/ { getline; print }" "$tmp/stats" | grep -q " pool_hits $_hits pool_misses $_misses$" ||
 		{ grep kfi_pool "$tmp/events"; cat "$tmp/stats"; return 1; }
 }
 check observe.verbs.pool pool_traced
+check observe.verbs.reuse_suite observed ep_observed_reuse verbs "$ep_address"
+reuse_length=$((5 * page - 512))
+# The region is filled twice, and filled in vain once. It is emptied, and closed with its memory.
+reuse_regions() { regions 2 258 1 $reuse_length && counted 3 kfi_refused; }
+check observe.verbs.reuse_regions reuse_regions
+reuse_listed()
+{
+	_closed=$(sed -n 's/.* kfi_mr_closed: .* \(domain_id=[0-9]*\) \(mr=[0-9]*\) .*/\1 \2/p' "$tmp/events" | sort -u)
+	same 1 "$(wc -l <"$tmp/mr")" && same "$(cat "$tmp/mr")" "$_closed" &&
+		same 1 "$(value length <"$tmp/mr.json" | grep -cx $reuse_length)"
+}
+reuse_stats()
+{
+	same "opened 0 open 0
+opened 1 open 1
+refused EAGAIN 1 EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
+}
+check observe.verbs.reuse_list reuse_listed
+check observe.verbs.reuse_stats reuse_stats
+# The device goes before the domains are closed. Their counters stay.
+pool_stays()
+{
+	unload kfi_holder && load kfi_holder domain=$ep_device regions=$regions peer=0 || return
+	_pool=$("$kfi" stats | grep -o 'pool_hits.*')
+	echo "$_pool" | grep -q 'pool_misses [1-9]' && ep_device_remove &&
+		same "$_pool" "$("$kfi" stats | grep -o 'pool_hits.*')"
+}
+[ -n "$KFI_NIC" ] || check observe.verbs.pool_stays pool_stays
 ep_device_down
 closed() { unload kfi_holder && same "[]" "$("$kfi" list --json)"; }
 check observe.closed closed

@@ -68,6 +68,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_ep_driver,
 	&suite_ep_unload,
 	&suite_ep_observed,
+	&suite_ep_observed_reuse,
 	&suite_ep_fence,
 	&suite_inject,
 	&suite_negotiate,

@@ -69,6 +69,7 @@ extern const struct kfi_suite suite_ep_errors;
 extern const struct kfi_suite suite_ep_driver;
 extern const struct kfi_suite suite_ep_unload;
 extern const struct kfi_suite suite_ep_observed;
+extern const struct kfi_suite suite_ep_observed_reuse;
 extern const struct kfi_suite suite_ep_fence;
 
 #endif /* KFI_TEST_SUITES_H */

@@ -5,7 +5,10 @@
  */
 #include <linux/delay.h>
 
-#include "ep.h"
+#include <kfi_atomic.h>
+#include <kfi_batch_ext.h>
+
+#include "reuse.h"
 #include "suites.h"
 
 #define REGIONS		5
@@ -16,6 +19,7 @@
 #define WRITES		2
 #define WRITTEN		500
 #define FETCHED		700
+#define FLUSHED		600
 
 static void *ctx(unsigned long n)
 {
@@ -38,6 +42,67 @@ static bool regions(struct kfi_test *t, struct kfid_domain *domain, void *mem, s
 	for (i = 0; i < REFUSED; i++)
 		EXPECT_EQ(t, kfi_mr_reg(domain, mem, 0, KFI_REMOTE_READ, 0, 0, 0, &none, NULL), -KFI_EINVAL);
 	return true;
+}
+
+/* A region whose close would have to wait, and two of a batch, of which one is bad. */
+static void batches(struct kfi_test *t, struct kfid_domain *domain, void *mem)
+{
+	struct kvec kv[] = { { mem, PAGE_SIZE }, { mem, 0 } };
+	struct kfi_mr_attr attr[2] = {};
+	struct kfi_batch_ops *ops;
+	struct kfid_mr *mr[2];
+	void *table;
+	int i;
+
+	if (!EXPECT_EQ(t, kfi_open_ops(&domain->fid, KFI_BATCH_OPS_1, 0, &table, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(domain, mem, PAGE_SIZE, KFI_REMOTE_READ, 0, 50, 0, &mr[0], NULL), 0))
+		return;
+	ops = table;
+	EXPECT_EQ(t, ops->close_now(mr[0]), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_close(&mr[0]->fid), 0);
+	for (i = 0; i < 2; i++) {
+		attr[i].type = KFI_KVEC;
+		attr[i].mr_iov = &kv[i];
+		attr[i].iov_count = 1;
+		attr[i].access = KFI_REMOTE_READ;
+		attr[i].requested_key = 60 + i;
+	}
+	EXPECT_EQ(t, ops->regattr_many(&domain->fid, attr, 2, 0, KFI_BATCH_ALL_OR_NONE, mr, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, ops->regattr_many(&domain->fid, attr, 2, 0, ~0ULL, mr, NULL), -KFI_EBADFLAGS);
+}
+
+/* One refusal by each kind of call on the first side's objects. */
+static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
+{
+	struct kfi_cntr_attr cntr_attr = { .wait_obj = KFI_WAIT_NONE };
+	struct kfi_cq_attr cq_attr = { .wait_obj = KFI_WAIT_NONE };
+	struct sockaddr_in to = ep_address();
+	struct kfi_atomic_attr atomic;
+	struct kfid_cntr *cntr;
+	struct kfid_mr *none;
+	struct kfid_cq *cq;
+	void *table;
+
+	/* Nothing is there: the registration begins, and fails. */
+	EXPECT_EQ(t, kfi_mr_reg(s->domain, (void *)(1UL << 62), PAGE_SIZE, KFI_REMOTE_READ, 0, 51, 0, &none, NULL),
+		  -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, kfi_close(&s->domain->fid), -KFI_EBUSY);
+	EXPECT_EQ(t, kfi_open_ops(&s->domain->fid, "none of that name", 0, &table, NULL), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_query_atomic(s->domain, KFI_UINT64, KFI_SUM, &atomic, ~0ULL), -KFI_EBADFLAGS);
+	if (EXPECT_EQ(t, kfi_cq_open(s->domain, &cq_attr, &cq, NULL, NULL), 0)) {
+		EXPECT_EQ(t, kfi_cq_signal(cq), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_close(&cq->fid), 0);
+	}
+	if (EXPECT_EQ(t, kfi_cntr_open(s->domain, &cntr_attr, &cntr, NULL), 0)) {
+		EXPECT_EQ(t, kfi_cntr_wait(cntr, 1, 0), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
+	}
+	EXPECT_EQ(t, kfi_control(&s->ep->fid, -1, NULL), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_cancel(&s->ep->fid, ctx(40)), has_feature(F_CANCEL) ? -KFI_ENOENT : -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_connect(s->ep, &to, NULL, 0), -KFI_EISCONN);
+	/* More private data than any endpoint takes. */
+	EXPECT_EQ(t, kfi_connect(s->ep, &to, mr, SZ_64K), -KFI_EINVAL);
 }
 
 /* The first side sends, writes and reads. */
@@ -65,6 +130,16 @@ static void transfers(struct kfi_test *t, struct ep_memory *m)
 		ep_completed(t, s[0].tx, ctx(30), KFI_RMA | KFI_READ, NULL);
 }
 
+static void wait_for_observer(struct kfi_test *t)
+{
+	int i;
+
+	ktap_note("ready to be observed");
+	for (i = 0; i < EP_WAIT_MS / 20 && !READ_ONCE(kfi_go); i++)
+		msleep(20);
+	EXPECT(t, READ_ONCE(kfi_go), "nobody has looked");
+}
+
 static void all_case(struct kfi_test *t)
 {
 	static const struct ep_wants wants = {};
@@ -78,11 +153,13 @@ static void all_case(struct kfi_test *t)
 	    !regions(t, m.p->side[0].domain, m.here, mrs))
 		goto out;
 	transfers(t, &m);
-	ktap_note("ready to be observed");
-	for (i = 0; i < EP_WAIT_MS / 20 && !READ_ONCE(kfi_go); i++)
-		msleep(20);
-	EXPECT(t, READ_ONCE(kfi_go), "nobody has looked");
+	batches(t, m.p->side[0].domain, m.here);
+	refusals(t, &m.p->side[0], mrs[CLOSED]);
+	/* A receive that fails, with the connection. */
+	EXPECT_EQ(t, kfi_recv(m.p->side[0].ep, m.here, FLUSHED, NULL, 0, ctx(50)), 0);
 	EXPECT_EQ(t, kfi_shutdown(m.p->side[0].ep, 0), 0);
+	ep_failed_op(t, m.p->side[0].rx, ctx(50), KFI_ECANCELED, NULL);
+	wait_for_observer(t);
 out:
 	for (i = 0; i < REGIONS; i++)
 		if (mrs[i])
@@ -90,14 +167,49 @@ out:
 	ep_memory_close(t, &m);
 }
 
+/* A reusable region is filled twice, and emptied once. The second memory is there until it is closed. */
+static void reuse_case(struct kfi_test *t)
+{
+	struct reuse *r = reuse_open(t, NULL);
+	struct kfid_ep *ep;
+
+	if (!r)
+		return;
+	ep = r->p->side[1].ep;
+	EXPECT_EQ(t, r->ops->fill(r->mr, r->bv, REUSE_PAGES, KFI_REMOTE_READ, 0), 0);
+	EXPECT_EQ(t, r->ops->fill(r->mr, r->bv, REUSE_PAGES, KFI_REMOTE_READ, 0), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, r->ops->fill(r->mr, r->bv, REUSE_PAGES, KFI_REMOTE_READ, ~0ULL), -KFI_EBADFLAGS);
+	EXPECT_EQ(t, r->ops->empty_now(r->mr), -KFI_EAGAIN);
+	EXPECT_EQ(t, r->ops->empty(r->mr), 0);
+	EXPECT_EQ(t, r->ops->empty(r->mr), 0);
+	EXPECT_EQ(t, r->ops->fill(r->mr, r->bv, REUSE_PAGES, KFI_REMOTE_READ, 0), 0);
+	EXPECT_EQ(t, r->ops->flush(ep), 0);
+	EXPECT_EQ(t, kfi_shutdown(ep, 0), 0);
+	EXPECT_EQ(t, r->ops->flush(ep), -KFI_ENOTCONN);
+	wait_for_observer(t);
+	reuse_close(t, r);
+}
+
 static const struct kfi_case cases[] = {
 	{ "all", all_case },
+};
+
+static const struct kfi_case reuse_cases[] = {
+	{ "all", reuse_case },
 };
 
 const struct kfi_suite suite_ep_observed = {
 	.name = "ep_observed",
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
+	.bare = true,
+	.connects = true,
+};
+
+const struct kfi_suite suite_ep_observed_reuse = {
+	.name = "ep_observed_reuse",
+	.cases = reuse_cases,
+	.count = ARRAY_SIZE(reuse_cases),
 	.bare = true,
 	.connects = true,
 };
