@@ -10,6 +10,7 @@
 use super::{
     children::Parent,
     closing,
+    counters::COUNTERS,
     domain::DomainBody,
     fabric::{
         FabricBody,
@@ -38,8 +39,21 @@ use kernel::{
 use kfi_bindings::{
     kfi_helper_object,
     kfi_helper_refusals,
+    kfi_helper_state,
     KFI_CLASS_UNSPEC, //
 };
+
+/// What differs between the objects of a group. There may be a million, so counters of 0 take no memory.
+struct Listed {
+    id: u64,
+    length: u64,
+    access: u64,
+    key: u64,
+    class: u32,
+    state: kfi_helper_state,
+    age: u32,
+    has_counters: bool,
+}
 
 /// A fabric or domain, and the objects in it.
 struct Group {
@@ -47,8 +61,12 @@ struct Group {
     fabric: CString,
     domain: Option<CString>,
     owner: Option<CString>,
-    /// The objects, without strings and refusals, which are in the group.
-    objects: KVVec<kfi_helper_object>,
+    /// The number of the fabric or domain, and the number of the parent of a domain.
+    number: u64,
+    parent: u64,
+    objects: KVVec<Listed>,
+    /// The counters of those that have some, in the same order.
+    counters: KVVec<[u64; COUNTERS]>,
     refusals: KVec<kfi_helper_refusals>,
 }
 
@@ -57,6 +75,7 @@ pub(crate) struct Listing {
     groups: KVVec<Group>,
     group: usize,
     object: usize,
+    counters: usize,
 }
 
 impl Group {
@@ -64,7 +83,7 @@ impl Group {
     fn new<T: Parent>(
         entry: &InstanceEntry,
         object: &Obj<T>,
-        number: u64,
+        [number, parent]: [u64; 2],
         fabric: &FabricObject,
         domain: Option<&CStr>,
         class: u32,
@@ -74,14 +93,14 @@ impl Group {
             fabric: CString::try_from(&*fabric.name)?,
             domain: domain.map(CString::try_from).transpose()?,
             owner: entry.owner().map(CString::try_from).transpose()?,
+            number,
+            parent,
             objects: KVVec::new(),
+            counters: KVVec::new(),
             refusals: KVec::new(),
         };
         let is_wanted = |of: u32| class == KFI_CLASS_UNSPEC || class == of;
-        let mut room = 16;
         loop {
-            group.objects.clear();
-            group.objects.reserve(room, GFP_KERNEL_ACCOUNT)?;
             if is_wanted(T::CLASS.number()) {
                 let mut about = kfi_helper_object {
                     id: number,
@@ -89,23 +108,62 @@ impl Group {
                     ..pin_init::zeroed()
                 };
                 closing::describe(object, &mut about);
-                group.objects.push(about, GFP_KERNEL_ACCOUNT)?;
+                group.objects.reserve(1, GFP_KERNEL_ACCOUNT)?;
+                group.counters.reserve(1, GFP_KERNEL_ACCOUNT)?;
+                group.add(&about);
             }
-            let mut missed = 0_usize;
-            object.child_list().describe(|mut about| {
+            let [mut missed, mut counters] = [0_usize; 2];
+            object.child_list().describe(|about| {
                 // A domain has a group of its own.
                 if is_wanted(about.class) && about.class != DomainBody::CLASS.number() {
-                    about.parent = number;
-                    missed += usize::from(group.objects.push_within_capacity(about).is_err());
+                    let is_missed = !group.add(&about);
+                    missed += usize::from(is_missed);
+                    counters += usize::from(is_missed && has_counters(&about));
                 }
             });
             if missed == 0 {
                 return Ok(group);
             }
             // Others may open more meanwhile.
-            room = group.objects.capacity() + missed + missed / 8 + 16;
+            let room = |len: usize, missed: usize| len + missed + missed / 8 + 16;
+            let rooms = [
+                room(group.objects.len(), missed),
+                room(group.counters.len(), counters),
+            ];
+            group.objects.clear();
+            group.counters.clear();
+            group.objects.reserve(rooms[0], GFP_KERNEL_ACCOUNT)?;
+            group.counters.reserve(rooms[1], GFP_KERNEL_ACCOUNT)?;
         }
     }
+
+    /// Adds an object, if there is space. Returns whether there was. Any context.
+    fn add(&mut self, about: &kfi_helper_object) -> bool {
+        let has_counters = has_counters(about);
+        let listed = Listed {
+            id: about.id,
+            length: about.length,
+            access: about.access,
+            key: about.key,
+            class: about.class,
+            state: about.state,
+            age: about.age,
+            has_counters,
+        };
+        if has_counters && self.counters.len() == self.counters.capacity() {
+            return false;
+        }
+        let is_added = self.objects.push_within_capacity(listed).is_ok();
+        if has_counters && is_added {
+            let _ = self.counters.push_within_capacity(about.counters);
+        }
+        is_added
+    }
+}
+
+/// Returns whether an object has counters that are not 0.
+fn has_counters(about: &kfi_helper_object) -> bool {
+    about.counters.iter().any(|count| *count > 0)
 }
 
 impl Listing {
@@ -114,16 +172,16 @@ impl Listing {
         let mut groups = KVVec::new();
         instances::each(|entry| {
             let group = if let Some(fabric) = entry.object::<FabricBody>() {
-                Group::new(entry, fabric, fabric.instance.number(), fabric, None, class)
+                let numbers = [fabric.instance.number(), 0];
+                Group::new(entry, fabric, numbers, fabric, None, class)
             } else if let Some(domain) = entry.object::<DomainBody>() {
-                let (number, name) = (domain.instance.number(), domain.name.as_deref());
-                let mut group = Group::new(entry, domain, number, domain.parent(), name, class)?;
-                for refusals in domain.counters.refusals() {
-                    group.refusals.push(refusals, GFP_KERNEL_ACCOUNT)?;
-                }
-                if let Some(first) = group.objects.first_mut() {
-                    if first.class == DomainBody::CLASS.number() {
-                        first.parent = domain.parent().instance.number();
+                let (fabric, name) = (domain.parent(), domain.name.as_deref());
+                let numbers = [domain.instance.number(), fabric.instance.number()];
+                let mut group = Group::new(entry, domain, numbers, fabric, name, class)?;
+                let first = group.objects.first();
+                if first.is_some_and(|first| first.class == DomainBody::CLASS.number()) {
+                    for refusals in domain.counters.refusals() {
+                        group.refusals.push(refusals, GFP_KERNEL_ACCOUNT)?;
                     }
                 }
                 Ok(group)
@@ -136,6 +194,7 @@ impl Listing {
             groups,
             group: 0,
             object: 0,
+            counters: 0,
         })
     }
 
@@ -145,27 +204,47 @@ impl Listing {
             if let Some(object) = group.objects.get(self.object) {
                 let string =
                     |of: &Option<CString>| of.as_ref().map_or(ptr::null(), |of| of.as_char_ptr());
+                let counters = group.counters.get(self.counters).copied();
+                let is_parent = [FabricBody::CLASS, DomainBody::CLASS]
+                    .iter()
+                    .any(|class| class.number() == object.class);
                 return Some(kfi_helper_object {
                     provider: group.provider.as_char_ptr(),
                     fabric: group.fabric.as_char_ptr(),
                     domain: string(&group.domain),
                     owner: string(&group.owner),
+                    id: object.id,
+                    parent: match is_parent {
+                        true => group.parent,
+                        false => group.number,
+                    },
+                    length: object.length,
+                    access: object.access,
+                    key: object.key,
+                    class: object.class,
+                    state: object.state,
+                    age: object.age,
+                    counters: counters.filter(|_| object.has_counters).unwrap_or_default(),
                     refusals: group.refusals.as_ptr(),
-                    refusal_count: match object.class == DomainBody::CLASS.number() {
+                    refusal_count: match is_parent {
                         true => group.refusals.len(),
                         false => 0,
                     },
-                    ..*object
                 });
             }
             self.group += 1;
             self.object = 0;
+            self.counters = 0;
         }
         None
     }
 
     /// Passes an object.
     fn next(&mut self) {
+        let group = self.groups.get(self.group);
+        if let Some(object) = group.and_then(|group| group.objects.get(self.object)) {
+            self.counters += usize::from(object.has_counters);
+        }
         self.object += 1;
     }
 }
