@@ -4,6 +4,7 @@
 
 mod error;
 mod family;
+mod latency;
 mod names;
 mod netlink;
 mod output;
@@ -76,6 +77,10 @@ enum Command {
         #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
             value_parser = clap::value_parser!(u32).range(1..))]
         watch: Option<u32>,
+        /// Print the durations of registrations instead, of the next SECONDS seconds or until a signal
+        #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, conflicts_with = "watch",
+            value_parser = clap::value_parser!(u32).range(1..))]
+        latency: Option<Option<u32>>,
     },
     /// Print refused calls as they happen
     Trace,
@@ -133,7 +138,11 @@ fn run(arguments: Arguments) -> Result<(), Error> {
                 false => print(&output::table(&objects)),
             }
         }
-        Command::Stats { watch } => stats::run(kfi()?, json, watch),
+        Command::Stats {
+            latency: Some(seconds),
+            ..
+        } => latency::run(json, seconds),
+        Command::Stats { watch, .. } => stats::run(kfi()?, json, watch),
         Command::Trace => trace::run(json),
         Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lines of a trace: refused calls as the event kfi:kfi_refused prints them.
+//! The lines of a trace: what they begin with, and refused calls as the event kfi:kfi_refused prints them.
 
 use crate::names::errno;
 use serde::Serialize;
@@ -73,17 +73,42 @@ impl fmt::Display for Line {
     }
 }
 
+/// The begin of the line of an event: "  insmod-123  [000] ...1.  12.345678".
+#[derive(Debug)]
+pub struct Head<'a> {
+    pub task: &'a str,
+    pub pid: u32,
+    pub cpu: u32,
+    /// The letter of an interrupt, or a dot. Lines lack it without the option irq-info.
+    pub context: Option<char>,
+    pub time: &'a str,
+}
+
+impl<'a> Head<'a> {
+    pub fn parse(head: &'a str) -> Option<Self> {
+        let (task, head) = head.rsplit_once(" [")?;
+        // With the option record-tgid, a number in parentheses follows the task.
+        let task = match task.trim_end().rsplit_once('(') {
+            Some((task, group)) if group.ends_with(')') => task,
+            _ => task,
+        };
+        let (task, pid) = task.trim().rsplit_once('-')?;
+        let (cpu, head) = head.split_once(']')?;
+        let (flags, time) = head.trim().rsplit_once(' ').unwrap_or(("", head.trim()));
+        Some(Self {
+            task,
+            pid: pid.parse().ok()?,
+            cpu: cpu.parse().ok()?,
+            context: flags.chars().nth(2),
+            time,
+        })
+    }
+}
+
 fn refusal(line: &str) -> Option<Refusal> {
-    // "  insmod-123  [000] ...1.  12.345678: kfi_refused: err=-22 why="..." index=-1 value=0x0"
+    // The head, and then "err=-22 why="..." index=-1 value=0x0".
     let (head, mut rest) = line.split_once(": kfi_refused: ")?;
-    let (task, head) = head.rsplit_once(" [")?;
-    let time = head.rsplit(' ').next()?.parse().ok()?;
-    // With the option record-tgid, a number in parentheses follows the task.
-    let task = match task.rsplit_once('(') {
-        Some((task, group)) if group.ends_with(')') => task,
-        _ => task,
-    };
-    let (task, pid) = task.trim().rsplit_once('-')?;
+    let head = Head::parse(head)?;
     let (mut errno_of, mut why, mut index, mut value) = (None, None, None, None);
     while let Some((name, text)) = field(&mut rest) {
         match name {
@@ -97,9 +122,9 @@ fn refusal(line: &str) -> Option<Refusal> {
         }
     }
     Some(Refusal {
-        time,
-        task: task.replace(|i: char| i.is_control(), "?"),
-        pid: pid.parse().ok()?,
+        time: head.time.parse().ok()?,
+        task: head.task.replace(|i: char| i.is_control(), "?"),
+        pid: head.pid,
         errno: errno_of?,
         reason: why?.replace(|i: char| i.is_control(), "?"),
         segment: u64::try_from(index?).ok(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi trace`: an instance of tracefs of its own, with the event kfi:kfi_refused.
+//! Events as they happen, in an instance of tracefs of its own; and `kfi trace`, which prints kfi:kfi_refused.
 
 use crate::{
     error::{
@@ -30,12 +30,16 @@ use std::{
         PathBuf, //
     },
     process,
+    time::{
+        Duration,
+        Instant, //
+    },
 };
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENT: &str = "events/kfi/kfi_refused";
-/// How often, in milliseconds, to look whether the event is still there.
-const LOOK: i32 = 1000;
+/// How often to look whether the events are still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Turns an error of a file of tracefs into a failure that says what to do.
 fn failure(path: &Path, e: &io::Error) -> Error {
@@ -82,8 +86,8 @@ impl Instance {
         fs::write(&path, value).map_err(|e| failure(&path, &e))
     }
 
-    fn has_event(&self) -> bool {
-        fs::read(self.directory.join(EVENT).join("enable")).is_ok_and(|on| on.starts_with(b"1"))
+    fn has(&self, event: &str) -> bool {
+        fs::read(self.directory.join(event).join("enable")).is_ok_and(|on| on.starts_with(b"1"))
     }
 
     fn pipe(&self) -> Result<File, Error> {
@@ -115,7 +119,7 @@ impl Lines {
     fn add<E>(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(Line) -> Result<(), E>,
+        each: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         self.bytes.extend(bytes);
         let complete = self
@@ -125,56 +129,77 @@ impl Lines {
             .map_or(0, |i| i + 1);
         let lines: Vec<_> = self.bytes.drain(..complete).collect();
         for line in String::from_utf8_lossy(&lines).lines() {
-            each(Line::parse(line))?;
+            each(line)?;
         }
         Ok(())
     }
 }
 
-/// Prints each refusal from now on, until a signal ends it or nobody reads the output.
-pub fn run(json: bool) -> Result<(), Error> {
+/// Passes each line of these events from now on to `each`. A signal ends that, or the end of the time, or that nobody
+/// reads the output.
+pub fn follow(
+    events: &[&str],
+    time: Option<Duration>,
+    mut each: impl FnMut(&str) -> io::Result<()>,
+) -> Result<(), Error> {
     let system = |e: io::Error| Error::new(format!("can't wait for events: {e}"));
     // Before the instance is there: a signal must not leave it behind.
     let signals = sys::end_signals().map_err(system)?;
     let instance = Instance::new(Path::new(TRACEFS))?;
     // The pipe is ready with the first event.
     instance.set("buffer_percent", "0")?;
-    instance.set(&format!("{EVENT}/enable"), "1")?;
+    for event in events {
+        instance.set(&format!("{event}/enable"), "1")?;
+    }
     // Dropped before the instance, which can't be removed while it is open.
     let mut pipe = instance.pipe()?;
     let mut lines = Lines::default();
     let mut buffer = vec![0; 65536];
-    let mut output = io::stdout().lock();
+    let begin = Instant::now();
+    let mut over = false;
     loop {
+        let left = time.map_or(LOOK, |i| i.saturating_sub(begin.elapsed()));
         let files = [
             (signals.as_raw_fd(), true),
-            (output.as_raw_fd(), false),
+            (io::stdout().as_raw_fd(), false),
             (pipe.as_raw_fd(), true),
         ];
-        let [ended, unread, events] = sys::wait(files, LOOK).map_err(system)?;
-        if ended || unread {
+        let ms = i32::try_from(left.min(LOOK).as_millis()).unwrap_or(i32::MAX);
+        let [ended, unread, _] = sys::wait(files, ms).map_err(system)?;
+        if unread {
             return Ok(());
         }
-        if !events {
-            if !instance.has_event() {
+        if (ended || left.is_zero()) && !over {
+            // What has happened until now is read to its end.
+            instance.set("tracing_on", "0")?;
+            over = true;
+        }
+        match pipe.read(&mut buffer) {
+            Ok(length) => {
+                let read = buffer.get(..length).unwrap_or_default();
+                if let Err(e) = lines.add(read, &mut each) {
+                    return Error::output(e);
+                }
+            }
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => return Err(system(e)),
+            _ if over => return Ok(()),
+            _ if !events.iter().all(|i| instance.has(i)) => {
                 return Err(Error::new("the core has been unloaded"));
             }
-            continue;
-        }
-        let length = match pipe.read(&mut buffer) {
-            Ok(length) => length,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(e) => return Err(system(e)),
-        };
-        let written = lines.add(buffer.get(..length).unwrap_or_default(), |line| {
-            match json {
-                true => writeln!(output, "{}", serde_json::to_string(&line)?)?,
-                false => writeln!(output, "{line}")?,
-            }
-            output.flush()
-        });
-        if let Err(e) = written {
-            return Error::output(e);
+            _ => {}
         }
     }
+}
+
+/// Prints each refusal from now on, until a signal ends it or nobody reads the output.
+pub fn run(json: bool) -> Result<(), Error> {
+    let mut output = io::stdout().lock();
+    follow(&[EVENT], None, |line| {
+        let line = Line::parse(line);
+        match json {
+            true => writeln!(output, "{}", serde_json::to_string(&line)?)?,
+            false => writeln!(output, "{line}")?,
+        }
+        output.flush()
+    })
 }

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 names="info.providers info.one info.limits list.regions list.table list.parents list.class list.keys
-	list.nobody trace.refusal trace.ends trace.reader trace.nobody usage"
+	list.nobody trace.refusal trace.ends trace.reader trace.nobody latency usage"
 for _of in loop verbs; do
 	[ $_of = loop ] && ! tests_loop ||
 		names="$names $_of.suite $_of.regions $_of.transfers $_of.connections $_of.refusals $_of.numbers $_of.stats $_of.stats_json"
@@ -190,11 +190,30 @@ without_reader()
 check observe.trace.reader without_reader
 check observe.trace.nobody fails 1 'Permission denied.*run it as root' as_nobody "$kfi" trace
 
+# The holder registers all its regions again. Of each domain: its number, its registrations, and the sum of the buckets.
+measures() { grep -qs 1 $instances/kfi-$measure/events/kfi/kfi_mr_registered/enable; }
+latency()
+{
+	"$kfi" stats --latency >"$tmp/latency" 2>"$tmp/errors" &
+	measure=$!
+	_command=/sys/module/kfi_holder/parameters/command
+	wait_for 30 measures && echo close >$_command && echo open >$_command || return
+	kill $measure
+	wait $measure
+	same 0 $? && [ ! -e $instances/kfi-$measure ] && same "" "$(cat "$tmp/errors")" || return
+	"$kfi" stats | awk '$1 == "domain" { id = $2 } $1 == "opened" && $2 { print id, $2, $2 }' >"$tmp/opened"
+	[ "$(wc -l <"$tmp/opened")" = 2 ] && same "$(cat "$tmp/opened")" "$(awk '
+		function domain() { if (id) print id, count, sum; sum = 0 }
+		$1 == "domain" { domain(); id = $2 } $1 == "registrations" { count = $2 } $1 == "up" { sum += $5 }
+		END { domain() }' "$tmp/latency")"
+}
+check observe.latency latency
+
 usage()
 {
 	fails 2 "unknown class 'nosuch': give one of fabric, domain" "$kfi" list nosuch &&
 		fails 2 "unknown command 'nosuch'" "$kfi" nosuch && fails 2 "'--nosuch'" "$kfi" list --nosuch &&
-		fails 2 "'0'" "$kfi" stats --watch 0 &&
+		fails 2 "'0'" "$kfi" stats --watch 0 && fails 2 "'0'" "$kfi" stats --latency 0 &&
 		"$kfi" completion bash | grep -q '^ *complete .* kfi$'
 }
 check observe.usage usage
