@@ -9,6 +9,14 @@
 
 #include "kfabric_helpers.h"
 
+/* Programs that read the buffers get the values of these names, which formats have. */
+TRACE_DEFINE_ENUM(KFI_CLASS_EP);
+TRACE_DEFINE_ENUM(KFI_HELPER_OP_SEND);
+TRACE_DEFINE_ENUM(KFI_HELPER_OP_RECEIVE);
+TRACE_DEFINE_ENUM(KFI_HELPER_OP_READ);
+TRACE_DEFINE_ENUM(KFI_HELPER_OP_WRITE);
+TRACE_DEFINE_ENUM(KFI_HELPER_OP_ATOMIC);
+
 /*
  * kfi:kfi_refused - why a call was refused.
  *
@@ -21,7 +29,7 @@ TRACE_EVENT(kfi_refused,
 	TP_STRUCT__entry(
 		__field(int, err)
 		__string(why, why)
-		__field(u64, index)
+		__field(s64, index)
 		__field(u64, value)
 	),
 	TP_fast_assign(
@@ -31,7 +39,7 @@ TRACE_EVENT(kfi_refused,
 		__entry->value = value;
 	),
 	TP_printk("err=%d why=\"%s\" index=%lld value=0x%llx", __entry->err, __get_str(why),
-		  (s64)__entry->index, __entry->value)
+		  __entry->index, __entry->value)
 );
 
 /* A registration or a close begins. The numbers of region and domain are those of `kfi list`. */
