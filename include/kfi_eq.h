@@ -280,8 +280,8 @@ enum kfi_cq_wait_cond {
  * @flags: KFI_AFFINITY if @signaling_vector is meant, else 0.
  * @format: Which structure it is read in.
  * @wait_obj: The way in which kfi_cq_sread() waits: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are
- *	the same here, or KFI_WAIT_NONE if nobody will wait. Without a handler, and in a domain with
- *	KFI_PROGRESS_MANUAL, the queue is polled then.
+ *	the same here, or KFI_WAIT_NONE if nobody will wait. In a domain with KFI_PROGRESS_MANUAL, the
+ *	queue is polled then.
  * @signaling_vector: With KFI_AFFINITY the number of the CPU near which completions should come in,
  *	which is a wish. Otherwise not looked at.
  * @wait_cond: The condition that kfi_cq_sread() waits for. Ignored with KFI_WAIT_NONE.

@@ -7,7 +7,8 @@
 //! A queue is *polled* while nobody listens: it requests no interrupt, and a waiter takes the
 //! completions out. A waiter that sleeps listens, which *arms* the queue: softirq takes the
 //! completions out. Only one of both runs at a time. Callbacks run one at a time in the order of
-//! the completions, and each completion is taken out once.
+//! the completions, and each completion is taken out once. A task that does not sleep arms the queue by
+//! [`Cq::arm`].
 //!
 //! No completion is lost when a queue is armed: earlier completions are found then, and later ones
 //! raise an interrupt.
@@ -67,6 +68,8 @@ pub struct Cq {
     listeners: Atomic<u32>,
     #[pin]
     arming: Mutex<()>,
+    /// Softirq must take out the next completion.
+    armed: Atomic<bool>,
     /// How many look for completions again and again.
     pollers: Atomic<u32>,
     /// How many entries nobody has reserved.
@@ -104,6 +107,7 @@ impl Cq {
                 stuck: Atomic::new(false),
                 listeners: Atomic::new(0),
                 arming <- new_mutex!(()),
+                armed: Atomic::new(false),
                 pollers: Atomic::new(0),
                 free: Atomic::new(entries),
                 kept <- new_mutex!(KVec::new()),
@@ -251,7 +255,38 @@ impl Cq {
                 // SAFETY: `cq` is valid as long as `self`. Softirq doesn't poll a quiet queue.
                 unsafe { rdma_bindings::rdma_helper_reap_cq(self.as_raw(), BUDGET) };
             }
-            self.reaping.store(false, Release);
+            self.release();
+        }
+    }
+
+    /// Has softirq call the callbacks of completions, also of earlier ones, until it is
+    /// [disarmed](Self::disarm). Any context.
+    pub fn arm(&self) {
+        self.armed.store(true, Relaxed);
+        // Full: either this sees no task that takes completions out, or that task sees `armed`.
+        if !self.reaping.xchg(true, Full) {
+            self.release();
+        }
+    }
+
+    /// Takes [`arm`](Self::arm) back: the queue becomes quiet when a task makes
+    /// [progress](Self::progress). Any context.
+    pub fn disarm(&self) {
+        self.armed.store(false, Relaxed);
+    }
+
+    /// Lets others take completions out. The caller must have set `reaping`.
+    fn release(&self) {
+        loop {
+            if self.armed.load(Relaxed) || self.listeners.load(Relaxed) > 0 {
+                self.make_loud();
+            }
+            let is_quiet = self.quiet.load(Relaxed);
+            // Full: either this sees `armed`, or the task that arms sees that nobody takes completions out.
+            self.reaping.xchg(false, Full);
+            if !is_quiet || !self.armed.load(Relaxed) || self.reaping.xchg(true, Full) {
+                return;
+            }
         }
     }
 
@@ -272,10 +307,7 @@ impl Cq {
         }
         // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
         unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), ALL) };
-        if self.listeners.load(Relaxed) > 0 {
-            self.make_loud();
-        }
-        self.reaping.store(false, Release);
+        self.release();
     }
 
     /// Has softirq call the callbacks of completions until the result is dropped, also of earlier
@@ -292,8 +324,7 @@ impl Cq {
         // Full: either the task that reaps sees this, or `claim()` waits for it.
         self.listeners.fetch_add(1, Full);
         self.claim();
-        self.make_loud();
-        self.reaping.store(false, Release);
+        self.release();
     }
 
     /// Removes a listener that was [added](Self::add_listener). May sleep, but not for long.
@@ -303,7 +334,7 @@ impl Cq {
         let _arming = self.arming.lock();
         if self.listeners.fetch_sub(1, Full) == 1 && !self.reaping.xchg(true, Full) {
             self.try_quiet();
-            self.reaping.store(false, Release);
+            self.release();
         }
     }
 

@@ -135,7 +135,14 @@ impl Ep {
 
 impl EpPart for Inner {
     fn progress(&self) {
-        self.with_polled(Cq::progress);
+        self.with_polled(|cq| {
+            cq.disarm();
+            cq.progress();
+        });
+    }
+
+    fn arm(&self) {
+        self.with_polled(Cq::arm);
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -56,8 +56,8 @@ pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint<Connected>,
     /// The completions of responses, and of commands unless `sent` has these.
     pub(crate) completions: Arc<RequestQueue<Message, Purpose>>,
-    /// The completions of commands, which the handler of responses looks for: an interrupt for each
-    /// command would cost more.
+    /// The completions of commands, which the handler of responses reads: an interrupt for each
+    /// command would cost more. It has a handler for commands that complete after their responses.
     pub(crate) sent: Option<Arc<RequestQueue<Message, Purpose>>>,
     /// Maximum number of pieces of data behind a command.
     pub(crate) pieces: usize,
@@ -77,11 +77,12 @@ impl Connection {
     /// - `ETIMEDOUT`: the target doesn't answer.
     /// - `EINTR`: a signal came, or the connection was cancelled.
     /// - The errors of [`Target::offers`] and of [`usable`].
-    pub(crate) fn new<R: RequestReader<Message, Purpose>>(
+    pub(crate) fn new<R: RequestReader<Message, Purpose>, S: RequestReader<Message, Purpose>>(
         target: &Target,
         config: &QueueConfig,
         is_cancelled: &dyn Fn() -> bool,
-        reader: KBox<R>,
+        responses: KBox<R>,
+        sent: KBox<S>,
     ) -> Result<Self> {
         let offers = target.offers(config.qid)?;
         let info = usable(&offers)?;
@@ -92,21 +93,22 @@ impl Connection {
         let receives = config.entries.saturating_add(u16::from(config.qid == 0));
         // Of each entry the command, the response, and the registration.
         let size = 3 * usize::from(receives);
-        let mut options = CompletionQueueOptions::default().size(size);
-        if let Some(cpu) = config.cpu {
-            options = options.cpu(cpu);
-        }
-        let polled = || {
+        let options = || {
             let options = CompletionQueueOptions::default().size(size);
-            RequestQueue::open(domain, options)
+            match config.cpu {
+                Some(cpu) => options.cpu(cpu),
+                None => options,
+            }
         };
+        // A queue that permits to wait is not polled.
+        let interrupts = || RequestQueue::open_read_by(domain, options().waits(), responses);
         let (completions, sent) = match (config.is_polled, config.qid) {
-            (true, _) => (polled()?, None),
+            (true, _) => (RequestQueue::open(domain, options())?, None),
             // Nobody waits for the response to the command that asks for events.
-            (false, 0) => (RequestQueue::open_read_by(domain, options, reader)?, None),
+            (false, 0) => (interrupts()?, None),
             (false, _) => {
-                let responses = RequestQueue::open_read_by(domain, options, reader)?;
-                (responses, Some(polled()?))
+                let sent = RequestQueue::open_read_by(domain, options(), sent)?;
+                (interrupts()?, Some(sent))
             }
         };
         let transmit = sent.as_ref().unwrap_or(&completions);

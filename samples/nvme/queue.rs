@@ -7,8 +7,8 @@
 //! Mostly the target has invalidated the key with the response. Then the handler ends the request.
 //! Otherwise a work item ends the key first.
 //!
-//! The completion of a command raises no interrupt: the handler of responses looks for it. A device
-//! may report it after the response. Then the work item looks for it.
+//! The completion of a command mostly raises no interrupt: the handler of responses reads it. A device
+//! may report it after the response. The read that doesn't find it then arms the queue of commands.
 //!
 //! Lock order: `state` is a leaf.
 
@@ -39,10 +39,6 @@ use kernel::{
             Relaxed, //
         },
         Arc, //
-    },
-    time::{
-        delay::fsleep,
-        Delta, //
     },
     workqueue::{
         Work,
@@ -79,9 +75,6 @@ use nvme::{
     TransportQueue, //
 };
 
-/// Time between two looks for the completions of commands.
-const A_MOMENT: Delta = Delta::from_micros(100);
-
 /// A connected queue of a controller. Dropping it ends the connection. May sleep.
 pub(crate) struct Queue {
     connection: Connection,
@@ -100,7 +93,7 @@ struct Inner {
     state: IrqLock<State>,
     /// Number of responses whose commands have yet to complete. It may be less for a moment.
     early: Atomic<i32>,
-    /// Ends keys where that may sleep, and looks for the completions of commands.
+    /// Ends keys where that may sleep.
     #[pin]
     work: Work<Inner>,
 }
@@ -158,9 +151,10 @@ impl Transport for Kfi {
             work <- new_work!("kfi_nvme_queue"),
         });
         let inner = Arc::pin_init(inner, GFP_KERNEL)?;
-        let reader = KBox::new(Reader(inner.clone()), GFP_KERNEL)?;
+        let responses = KBox::new(Responses(inner.clone()), GFP_KERNEL)?;
+        let sent = KBox::new(Sent(inner.clone()), GFP_KERNEL)?;
         Ok(Queue {
-            connection: Connection::new(target, &config, is_cancelled, reader)?,
+            connection: Connection::new(target, &config, is_cancelled, responses, sent)?,
             inner,
             in_capsule: config.in_capsule,
         })
@@ -244,7 +238,11 @@ impl TransportQueue<Kfi> for Queue {
             self.inner.ended(Some(self), ended);
             found = true;
         }
-        found | self.inner.look_for_sent(self)
+        self.connection.each_sent(|ended| {
+            self.inner.ended(Some(self), ended);
+            found = true;
+        });
+        found
     }
 
     fn abandon(&self, capsule: &mut Option<Capsule>, slot: &mut Option<Region>) {
@@ -403,21 +401,18 @@ impl Inner {
         }
     }
 
-    /// Handles the commands that were sent, if no handler is called for them. Returns whether there
-    /// were any. Any context.
-    fn look_for_sent(self: &Arc<Self>, queue: &Queue) -> bool {
-        let mut found = false;
-        queue.connection.each_sent(|ended| {
+    /// Handles commands that were sent, as long as a response waits for one. If none is there yet, the
+    /// read has the handler called for the next one. Any context.
+    fn look_for_sent(self: &Arc<Self>, queue: &Queue) {
+        let Some(sent) = &queue.connection.sent else {
+            return;
+        };
+        while self.early.load(Relaxed) > 0 {
+            let Ok(Some(ended)) = sent.read() else {
+                return;
+            };
             self.ended(Some(queue), ended);
-            found = true;
-        });
-        found
-    }
-
-    /// Checks whether a response is there whose command has yet to complete, which nobody else looks
-    /// for.
-    fn must_look(&self, queue: &Queue) -> bool {
-        queue.connection.sent.is_some() && self.early.load(Relaxed) > 0
+        }
     }
 
     /// Ends the key of a request, and then the request. Any context.
@@ -461,27 +456,11 @@ impl WorkItem for Inner {
     fn run(this: Arc<Self>) {
         // A task that frees memory may wait for the requests.
         let _noio = NoIo::enter();
-        loop {
-            while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
-                if let Some(region) = request.slot().take() {
-                    request.queue().connection.regions.empty(region);
-                }
-                request.complete();
+        while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
+            if let Some(region) = request.slot().take() {
+                request.queue().connection.regions.empty(region);
             }
-            let inside = this.events.queue();
-            match inside.as_ref().map(GateGuard::get) {
-                Some(queue) if this.must_look(queue) => {
-                    if this.look_for_sent(queue) {
-                        continue;
-                    }
-                }
-                _ => return,
-            }
-            drop(inside);
-            fsleep(A_MOMENT);
-            // Behind the work of other queues.
-            let _ = this.tasks.enqueue(this.clone());
-            return;
+            request.complete();
         }
     }
 }
@@ -493,20 +472,30 @@ impl Drop for Queue {
     }
 }
 
-/// The handler of completions.
-struct Reader(Arc<Inner>);
+/// The handler of responses, and of commands if there is no other.
+struct Responses(Arc<Inner>);
 
-impl RequestReader<Message, Purpose> for Reader {
+impl RequestReader<Message, Purpose> for Responses {
     fn came(&self, requests: Requests<'_, Message, Purpose>) {
         let inside = self.0.events.queue();
         let queue = inside.as_ref().map(GateGuard::get);
-        // First, since these commands were sent before their responses.
-        queue.map(|queue| self.0.look_for_sent(queue));
         // If it fails, there is nothing to read.
         let _ = requests.each(|ended| self.0.ended(queue, ended));
-        if queue.is_some_and(|queue| self.0.must_look(queue)) {
-            // Work that is queued already looks, too.
-            let _ = self.0.tasks.enqueue(self.0.clone());
+        if let Some(queue) = queue {
+            self.0.look_for_sent(queue);
+        }
+    }
+}
+
+/// The handler of commands that complete after their responses.
+struct Sent(Arc<Inner>);
+
+impl RequestReader<Message, Purpose> for Sent {
+    fn came(&self, _: Requests<'_, Message, Purpose>) {
+        let inside = self.0.events.queue();
+        // Without a response, the handler of responses reads what has come.
+        if let Some(queue) = &inside {
+            self.0.look_for_sent(queue.get());
         }
     }
 }

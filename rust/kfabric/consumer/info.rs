@@ -394,7 +394,7 @@ impl Hints {
     }
 
     /// Lets transfers progress only when the consumer reads (`KFI_PROGRESS_MANUAL`). Then a completion
-    /// queue without a handler that nobody can wait for is polled, without interrupts.
+    /// queue that nobody can wait for is polled, without interrupts.
     pub fn manual_progress(mut self) -> Self {
         self.domain(|attr| attr.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_MANUAL);
         self

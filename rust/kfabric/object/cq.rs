@@ -326,7 +326,7 @@ pub(crate) unsafe extern "C" fn open(
             };
             let delivery = Delivery {
                 cpu: wanted.cpu,
-                polled: domain.is_manual() && wanted.waits.is_none() && handler.is_none(),
+                polled: domain.is_manual() && wanted.waits.is_none(),
             };
             let body = CqBody {
                 queue: CqCore::new(wanted.size, delivery, handler)?,

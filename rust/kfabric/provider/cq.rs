@@ -24,7 +24,10 @@ use self::{
         Waits, //
     }, //
 };
-use super::ep::EpCore;
+use super::ep::{
+    EpCore,
+    EpPart, //
+};
 use crate::{
     prelude::*,
     support::{
@@ -56,8 +59,7 @@ pub(crate) use wakeups::Notify;
 pub struct Delivery {
     /// The CPU near which completions should arrive (`KFI_AFFINITY`). It may not exist.
     pub cpu: Option<u32>,
-    /// Reads of the queue look for completions ([`EpPart::progress`](super::ep::EpPart::progress)), so that the device
-    /// needs no interrupts.
+    /// Reads of the queue look for completions ([`EpPart::progress`]), so that the device needs no interrupts.
     pub polled: bool,
 }
 
@@ -175,6 +177,11 @@ impl CqCore {
         self.number.store(number, Relaxed);
     }
 
+    /// Returns whether the consumer has a handler.
+    pub(crate) fn has_handler(&self) -> bool {
+        self.handler.is_some()
+    }
+
     /// Returns how completions should be found.
     pub(crate) fn delivery(&self) -> Delivery {
         self.delivery
@@ -188,7 +195,7 @@ impl CqCore {
             let added = self.sources.with(|sources| {
                 if larger.capacity() > sources.len() {
                     // Nothing is allocated or freed under the lock.
-                    while let Some(source) = sources.pop() {
+                    for source in sources.drain_all() {
                         larger.push_reserved(source);
                     }
                     mem::swap(&mut **sources, &mut larger);
@@ -209,19 +216,18 @@ impl CqCore {
             .with(|sources| sources.retain(|source| !Arc::ptr_eq(source, endpoint)));
     }
 
-    /// Looks for completions of all endpoints. Any context.
-    fn progress(&self) {
-        let mut at = 0;
-        let mut is_last = false;
-        while !is_last {
+    /// Calls `f` with the provider's part of each endpoint, from the last one: so it misses none when another one is
+    /// removed meanwhile. Any context.
+    fn each_source(&self, f: impl Fn(&dyn EpPart)) {
+        let mut at = usize::MAX;
+        while at > 0 {
             let source = self.sources.with(|sources| {
-                is_last = at + 1 >= sources.len();
+                at = at.min(sources.len()).saturating_sub(1);
                 sources.get(at).cloned()
             });
             if let Some((_inside, part)) = source.as_ref().and_then(|source| source.enter_part()) {
-                part.progress();
-            }
-            at += 1;
+                f(&*part);
+            };
         }
     }
 
@@ -363,12 +369,33 @@ impl CqCore {
     /// - `EAGAIN`: the queue is empty.
     /// - `EAVAIL`: the reader must read a failure first.
     pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&CqEntry)) -> Result<usize, Errno> {
-        let mut first = self.state.with(|state| self.begin(state, most, &mut out));
-        if self.delivery.polled && first == Err(Errno::EAGAIN) {
-            self.progress();
-            first = self.state.with(|state| self.begin(state, most, &mut out));
+        let has_handler = self.has_handler();
+        let may_miss = || has_handler || self.state.with(|state| state.ring.len() == 0);
+        // The look makes an armed device quiet again, also if it has reported something.
+        if self.delivery.polled && may_miss() {
+            self.each_source(|part| {
+                // The handler is not called for what the reader finds. Without a look, completions come by themselves.
+                if has_handler {
+                    self.state.with(|state| state.calls.disarm());
+                }
+                part.progress();
+            });
         }
-        Ok(self.go_on(first?, most, out))
+        let first = self.state.with(|state| self.begin(state, most, &mut out));
+        let read = first.map(|first| self.go_on(first, most, out));
+        // Otherwise the handler waits for nothing.
+        if read != Ok(most) {
+            self.arm();
+        }
+        read
+    }
+
+    /// Has the endpoints of a polled queue report the next completion, if the handler waits for it. Any context.
+    pub(crate) fn arm(&self) {
+        let is_armed = || self.state.with(|state| state.calls.is_armed());
+        if self.delivery.polled && self.has_handler() && is_armed() {
+            self.each_source(EpPart::arm);
+        }
     }
 
     /// Waits for `threshold` entries or a failure, then [reads](Self::read). `left` is the timeout, if there is one. After

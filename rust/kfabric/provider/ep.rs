@@ -16,6 +16,10 @@ pub trait EpPart: Any + Send + Sync {
     /// [`Delivery::polled`]: super::cq::Delivery::polled
     fn progress(&self);
 
+    /// Reports the next completion, also an earlier one that nobody has looked for, although only readers look for
+    /// completions. A later [`progress`](Self::progress) ends that. Any context.
+    fn arm(&self);
+
     /// Returns `self` as [`Any`], for extensions of the provider. Any context.
     fn as_any(&self) -> &dyn Any;
 }

@@ -61,28 +61,43 @@ impl Msg {
             writer: eq.writer(self.init.fid, self.init.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
-        let transmit = self.delivery(&self.bound.transmit)?;
-        self.imp
-            .enable(transmit, self.delivery(&self.bound.receive)?)?;
+        let (transmit, receive) = (&self.bound.transmit, &self.bound.receive);
+        self.imp.enable(
+            self.delivery(transmit, receive)?,
+            self.delivery(receive, transmit)?,
+        )?;
         open()?;
+        for bound in [transmit, receive] {
+            bound.as_ref().inspect(|bound| bound.cq.arm());
+        }
         let _ = self
             .phase
             .change(EpPhase::Enabled, |phase| phase == EpPhase::New);
         Ok(())
     }
 
-    /// Returns how the provider should find completions of a direction. If it is only when the consumer reads, has the
-    /// completion queue look at the endpoint. May sleep.
+    /// Returns how the provider should find completions of a direction, beside those of the `other` one. If it is only
+    /// when the consumer reads, has the completion queue look at the endpoint. May sleep.
     ///
     /// # Errors
     ///
     /// - `ENOMEM`.
-    fn delivery(&self, bound: &SetOnce<CqBinding>) -> Result<Delivery, Errno> {
+    fn delivery(
+        &self,
+        bound: &SetOnce<CqBinding>,
+        other: &SetOnce<CqBinding>,
+    ) -> Result<Delivery, Errno> {
         let Some(CqBinding { cq, .. }) = bound.as_ref() else {
             return Ok(Delivery::default());
         };
+        // The queues of both directions may be one at the device. Then a read of the other queue would take the
+        // interrupt away that a handler waits for.
+        let is_other =
+            |other: &CqBinding| !Arc::ptr_eq(&other.cq, cq) && other.cq.delivery().polled;
+        let is_disturbed = cq.has_handler() && other.as_ref().is_some_and(is_other);
         // Counters and shared receives progress without a read.
-        let polled = !self.init.shares
+        let polled = !is_disturbed
+            && !self.init.shares
             && self.bound.counters.iter().all(|it| it.as_ref().is_none())
             && cq.delivery().polled;
         if polled {

@@ -90,6 +90,18 @@ impl Calls {
         }
     }
 
+    /// Returns whether the next completion must be reported to the handler. Any context.
+    pub(super) fn is_armed(&self) -> bool {
+        self.next == Next::Armed
+    }
+
+    /// Has the handler not called before a reader finds the queue empty again. Any context.
+    pub(super) fn disarm(&mut self) {
+        if self.next == Next::Armed {
+            self.next = Next::Called;
+        }
+    }
+
     /// Has the handler called again when it returns, because a reader has read all up to a failure. Any context.
     pub(super) fn found_failure(&mut self) {
         if self.next == Next::Called && self.running.is_some() {

@@ -253,8 +253,8 @@ case_idle()
 }
 kept_alive() { [ "$(grep -c 'qid=0, .*cmd=(nvme_admin_keep_alive' $tracing/trace)" -ge "$1" ]; }
 
-# A response arrives a second before the device reports that its command was sent. No interrupt tells of that report, so
-# the queue looks for it: without that, the request ends when it times out. Two completions are late: the target's
+# A response arrives a second before the device reports that its command was sent. The read that does not find this
+# report arms the queue for it. Without that, the request ends when it times out. Two completions are late: the target's
 # receive and the host's send.
 case_early()
 {

@@ -76,6 +76,7 @@ static const struct kfi_case cases[] = {
 	{ "handled", ep_handled_case },
 	{ "options", ep_options_case },
 	{ "polled", ep_polled_case },
+	{ "armed", ep_armed_case },
 	{ "unread", ep_unread_case },
 	{ "vector", ep_vector_case },
 	{ "terms", ep_terms_case },

@@ -81,6 +81,11 @@ struct ep_wants {
 	/* Completion queues that are polled, and for this CPU, less one. */
 	bool polled;
 	unsigned int cpu;
+	/* The queue of receives is not polled. */
+	bool rx_waits;
+	/* The handler of the queue of transmits, and its context. */
+	kfi_comp_handler handler;
+	void *context;
 	u32 tclass;
 	/* Whose receives it takes, if it shares them. */
 	struct kfid_ep *srx;
@@ -244,6 +249,7 @@ void ep_no_io_case(struct kfi_test *t);
 
 /* polled.c */
 void ep_polled_case(struct kfi_test *t);
+void ep_armed_case(struct kfi_test *t);
 void ep_unread_case(struct kfi_test *t);
 void ep_vector_case(struct kfi_test *t);
 

@@ -114,11 +114,14 @@ bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 		.size = wants->cq_size,
 	};
 	struct kfi_eq_attr eq = { .wait_obj = KFI_WAIT_UNSPEC };
+	struct kfi_cq_attr rx = cq;
 
+	if (wants->rx_waits)
+		rx.wait_obj = KFI_WAIT_UNSPEC;
 	return EXPECT_EQ(t, env_open_domain(info, &s->fabric, &s->domain), 0) &&
 	       EXPECT_EQ(t, kfi_eq_open(s->fabric, &eq, &s->eq, NULL, NULL), 0) &&
-	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->tx, NULL, NULL), 0) &&
-	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->rx, NULL, NULL), 0);
+	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->tx, wants->handler, wants->context), 0) &&
+	       EXPECT_EQ(t, kfi_cq_open(s->domain, &rx, &s->rx, NULL, NULL), 0);
 }
 
 /* Sets an option, unless @value is 0. */

@@ -129,6 +129,71 @@ void ep_polled_case(struct kfi_test *t)
 	kfree(mem);
 }
 
+static void called(struct kfid_cq *cq, void *context)
+{
+	atomic_inc(context);
+}
+
+/* A message, until it has come; and whether the handler was called @count times in all, which it is given time for. */
+static bool sent_calls(struct ep_pair *p, u8 *mem, atomic_t *calls, int count)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+	struct kfi_cq_data_entry entry;
+
+	if (kfi_recv(p->side[1].ep, mem + LEN, LEN, NULL, 0, ctx(1)) ||
+	    kfi_send(p->side[0].ep, mem, LEN, NULL, 0, ctx(2)) || poll(p->side[1].rx, &entry) != 1)
+		return false;
+	while (atomic_read(calls) < count && time_before(jiffies, end))
+		msleep(1);
+	/* Softirq, which has called the handler, is done, and a read takes the device back. */
+	synchronize_rcu();
+	return atomic_read(calls) == count;
+}
+
+/*
+ * The handler of a polled queue is called for the first completion, and for the next one after a read that has found
+ * less than it had room for. Other completions wait for a read. It is so, too, if the queue of receives is looked at.
+ */
+void ep_armed_case(struct kfi_test *t)
+{
+	struct ep_wants wants = polled;
+	atomic_t calls = ATOMIC_INIT(0);
+	struct ep_pair *p = NULL;
+	u8 *mem;
+	int i, n;
+
+	wants.handler = called;
+	wants.context = &calls;
+	mem = kzalloc(2 * LEN, GFP_KERNEL);
+	for (i = 0; EXPECT(t, mem, "no memory") && i < 6; i++) {
+		/* Three times in each of two connections. */
+		if (i % 3 == 0) {
+			wants.rx_waits = i == 0;
+			p = ep_connected(t, &wants);
+			if (!p)
+				break;
+		}
+		n = atomic_read(&calls) + 1;
+		EXPECT(t, sent_calls(p, mem, &calls, n), "the handler was not called once");
+		completed(t, p->side[0].tx, ctx(2), SENT);
+
+		EXPECT(t, sent_calls(p, mem, &calls, n), "the handler was called before a short read");
+		msleep(A_WHILE_MS);
+		EXPECT_EQ(t, atomic_read(&calls), n);
+		/* Nobody has looked. */
+		if (has_feature(F_DEVICE) && wants.rx_waits)
+			EXPECT_EQ(t, kfi_tx_size_left(p->side[0].ep), 3);
+		completed(t, p->side[0].tx, ctx(2), SENT);
+		ep_nothing(t, p->side[0].tx);
+		ep_nothing(t, p->side[0].rx);
+		/* A read that came too early has the handler called. */
+		synchronize_rcu();
+		if (i % 3 == 2)
+			ep_pair_close(t, p);
+	}
+	kfree(mem);
+}
+
 /* A transfer that has ended at the device is no stall, however late it is read. */
 void ep_unread_case(struct kfi_test *t)
 {
