@@ -168,7 +168,8 @@ fn text(all: &[Latency]) -> String {
 
 /// Prints how long registrations take, from now on until a signal or for that many seconds.
 pub fn run(json: bool, seconds: Option<u32>) -> Result<(), Error> {
-    let events = [BEGIN, END].map(|i| format!("events/kfi/{i}"));
+    // The end first: a begin without its end would be taken for the begin of the caller's next registration.
+    let events = [END, BEGIN].map(|i| format!("events/kfi/{i}"));
     let time = seconds.map(|i| Duration::from_secs(i.into()));
     let mut all = Registrations::default();
     trace::follow(&events.each_ref().map(String::as_str), time, |line| {

@@ -135,8 +135,8 @@ impl Lines {
     }
 }
 
-/// Passes each line of these events from now on to `each`. A signal ends that, or the end of the time, or that nobody
-/// reads the output.
+/// Passes each line of these events, which are enabled in this order, to `each`. A signal ends that, or the end of the
+/// time, or that nobody reads the output.
 pub fn follow(
     events: &[&str],
     time: Option<Duration>,
@@ -148,6 +148,8 @@ pub fn follow(
     let instance = Instance::new(Path::new(TRACEFS))?;
     // The pipe is ready with the first event.
     instance.set("buffer_percent", "0")?;
+    // The order of events of different CPUs. The default clock of an instance has none if the CPUs' clocks differ.
+    instance.set("trace_clock", "mono")?;
     for event in events {
         instance.set(&format!("{event}/enable"), "1")?;
     }

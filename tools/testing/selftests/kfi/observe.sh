@@ -191,7 +191,7 @@ check observe.trace.reader without_reader
 check observe.trace.nobody fails 1 'Permission denied.*run it as root' as_nobody "$kfi" trace
 
 # The holder registers all its regions again. Of each domain: its number, its registrations, and the sum of the buckets.
-measures() { grep -qs 1 $instances/kfi-$measure/events/kfi/kfi_mr_registered/enable; }
+measures() { grep -qs 1 $instances/kfi-$measure/events/kfi/kfi_mr_register/enable; }
 latency()
 {
 	"$kfi" stats --latency >"$tmp/latency" 2>"$tmp/errors" &
