@@ -9,7 +9,7 @@
 
 #include "kfabric_helpers.h"
 
-/* Programs that read the buffers get the values of these names, which formats have. */
+/* The format files contain the values of these enumerators, for programs that read raw buffers. */
 TRACE_DEFINE_ENUM(KFI_CLASS_EP);
 TRACE_DEFINE_ENUM(KFI_HELPER_OP_SEND);
 TRACE_DEFINE_ENUM(KFI_HELPER_OP_RECEIVE);
@@ -66,7 +66,7 @@ DECLARE_EVENT_CLASS(kfi_mr_begin,
 		  __get_str(domain), __entry->domain_id, __entry->mr, __entry->length, __entry->access)
 );
 
-/* It ends. err is 0 or the (negative) errno for the caller. */
+/* A registration or a close has ended. err is 0 or the (negative) errno for the caller. */
 DECLARE_EVENT_CLASS(kfi_mr_end,
 	TP_PROTO(const struct kfi_helper_object *of, int err),
 	TP_ARGS(of, err),
@@ -98,8 +98,8 @@ DEFINE_EVENT(kfi_mr_begin, kfi_mr_register,
 	TP_PROTO(const struct kfi_helper_object *of), TP_ARGS(of));
 
 /*
- * The region is registered. If an event queue reports registrations, the registration is still pending. If err is
- * not 0, there is no region: mr, length and access are 0.
+ * The core returns the region. If an event queue reports the registration, it is still pending. If err is not 0, the
+ * registration has failed, and mr, length and access are 0.
  */
 DEFINE_EVENT(kfi_mr_end, kfi_mr_registered,
 	TP_PROTO(const struct kfi_helper_object *of, int err), TP_ARGS(of, err));

@@ -445,7 +445,7 @@ impl Pool {
     }
 }
 
-/// Counts, since the domain was opened. They outlive the pool, which goes with the device.
+/// Counters of a pool since the domain was opened. They outlive the pool, which is freed when the device is removed.
 pub(crate) struct PoolCounters {
     /// Regions taken from a line.
     taken: Atomic<u64>,

@@ -35,6 +35,7 @@ pub(crate) struct Link {
     /// The gate for all uses of the device.
     #[pin]
     pub(crate) gate: ResourcesGate,
+    /// The counters of the domain's pool, which remain after the removal of the device.
     pub(crate) pool_count: Arc<PoolCounters>,
     /// All that is open in the domain.
     children: Arc<ChildList>,

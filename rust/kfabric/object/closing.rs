@@ -59,7 +59,7 @@ impl<T: Object> Claim<T> {
         },
     );
 
-    /// Claims the object behind a fid. Returns the errno of a refusal, which is reported. Any context.
+    /// Claims the object behind a fid. Reports a refusal, and returns its errno. Any context.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl<T: Object> Claim<T> {
         if unsafe { ClassTable::is_of_closing(found) }
             || table.cmpxchg(found, Self::TABLE.as_ptr(), Full).is_err()
         {
-            // The other task may have freed the object.
+            // The domain can't count the refusal: the other task may have freed the object.
             return Err(BEING_CLOSED.report());
         }
         // INVARIANT: The object is open, and this task has replaced the table of its fid.

@@ -19,12 +19,16 @@ use kfi_bindings::{
 pub(crate) struct DomainCounters {
     /// Regions that were opened.
     opened: Atomic<u64>,
-    /// Refused calls by errno. Those with an errno beyond the array are at `EOTHER`.
+    /// Refused calls by errno. A larger errno counts as `EOTHER`.
     refusals: KBox<[Atomic<u64>; num::index(c::KFI_ERRNO_MAX)]>,
 }
 
 impl DomainCounters {
     /// Creates counters of 0. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
     pub(super) fn new() -> Result<Self, Refusal> {
         let none = pin_init::init_array_from_fn(|_| Atomic::new(0));
         Ok(Self {

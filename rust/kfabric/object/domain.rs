@@ -179,8 +179,8 @@ pub unsafe fn from_fid<'a, D: DomainOps>(fid: *mut kfid) -> Option<&'a D> {
     domain.provider().as_any().downcast_ref()
 }
 
-/// Returns the result of a call on the domain behind a fid, for extensions of a provider. Counts and reports a refusal.
-/// Any context.
+/// Returns the C result of a call on the domain behind a fid. Counts and reports a refusal. A provider calls this in
+/// its extensions. Any context.
 ///
 /// # Safety
 ///

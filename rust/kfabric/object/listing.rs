@@ -43,7 +43,8 @@ use kfi_bindings::{
     KFI_CLASS_UNSPEC, //
 };
 
-/// What differs between the objects of a group. There may be a million, so counters of 0 take no memory.
+/// An object of a group, without the values that all objects of the group share. A group can have a million objects, so
+/// counters of 0 take no memory.
 struct Listed {
     id: u64,
     length: u64,
@@ -61,11 +62,12 @@ struct Group {
     fabric: CString,
     domain: Option<CString>,
     owner: Option<CString>,
-    /// The number of the fabric or domain, and the number of the parent of a domain.
+    /// The number of the fabric or domain.
     number: u64,
+    /// The number of the fabric of a domain, or 0.
     parent: u64,
     objects: KVVec<Listed>,
-    /// The counters of those that have some, in the same order.
+    /// The counters of the objects with [`has_counters`](Listed::has_counters), in the order of `objects`.
     counters: KVVec<[u64; COUNTERS]>,
     refusals: KVec<kfi_helper_refusals>,
 }
@@ -137,7 +139,7 @@ impl Group {
         }
     }
 
-    /// Adds an object, if there is space. Returns whether there was. Any context.
+    /// Adds an object if there is space for it. Returns false if there is none. Any context.
     fn add(&mut self, about: &kfi_helper_object) -> bool {
         let has_counters = has_counters(about);
         let listed = Listed {

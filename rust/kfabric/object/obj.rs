@@ -182,7 +182,7 @@ impl<T: Object> Obj<T> {
         unsafe { &*c.cast::<Self>() }
     }
 
-    /// Calls `call` with the object behind a fid, and [answers](Self::answer). Process context.
+    /// Calls `call` with the object behind a fid. [Counts and reports](Self::answer) a refusal. Process context.
     ///
     /// # Safety
     ///
@@ -196,7 +196,7 @@ impl<T: Object> Obj<T> {
         unsafe { Self::answer(fid, Self::from_fid(fid).and_then(call).map(|()| 0)) }
     }
 
-    /// Returns the result of a call on the object behind a fid. [Counts and reports](Self::refuse) a refusal. Any
+    /// Returns the C result of a call on the object behind a fid. [Counts and reports](Self::refuse) a refusal. Any
     /// context.
     ///
     /// # Safety
@@ -219,7 +219,7 @@ impl<T: Object> Obj<T> {
             counters.count_refusal(refusal.errno());
         }
         match refusal.errno() {
-            // A full queue is no mistake of the caller, so there is no trace event.
+            // A full queue, or a close that would have to wait, is no mistake of the caller. So there is no event.
             Errno::EAGAIN => Errno::EAGAIN.to_c(),
             _ => refusal.report(),
         }

@@ -177,7 +177,7 @@ impl InUse<'_> {
     ///
     /// # Errors
     ///
-    /// - `EAGAIN`: the region must be emptied by a task that may sleep.
+    /// - `EAGAIN`: only a task that may sleep can empty the region.
     fn empty_now(&mut self) -> Result<(), Refusal> {
         match self.state {
             FillState::Empty | FillState::Dead => Ok(()),
@@ -203,7 +203,7 @@ impl InUse<'_> {
         }
     }
 
-    /// Has the provider let go of the memory, and fires the events of that. `empty` returns the new state.
+    /// Calls `empty`, which releases the memory and returns the new state. Fires the events of a close.
     fn let_go(
         &mut self,
         empty: impl FnOnce(&mut dyn ReusableMrOps) -> Result<FillState, Refusal>,

@@ -42,7 +42,7 @@ macro_rules! object_events {
 }
 
 object_events! {
-    /// Fires the event of a registered region, or of a region that has got memory.
+    /// Fires the event of a region that the consumer gets, or of a reusable region that has its memory.
     registered(err): __tracepoint_kfi_mr_registered, kfi_helper_trace_mr_registered;
     /// Fires the event of a close that begins.
     closes(): __tracepoint_kfi_mr_close, kfi_helper_trace_mr_close;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi stats --latency`: how long registrations take, from the events of their begin and end.
+//! `kfi stats --latency`: the durations of registrations, from the events at their begin and end.
 
 use crate::{
     error::{
@@ -23,11 +23,11 @@ use std::{
 const BEGIN: &str = "kfi_mr_register";
 const END: &str = "kfi_mr_registered";
 
-/// The caller of a registration. Its events are in order.
+/// The context that registers a region. The events of one context are in order.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Caller {
     Task(u32),
-    /// An interrupt of that CPU. The letter tells hard interrupts from soft ones.
+    /// An interrupt of this CPU. The letter distinguishes hardirqs and softirqs.
     Interrupt(u32, char),
 }
 
@@ -35,7 +35,7 @@ enum Caller {
 #[derive(Debug, PartialEq)]
 struct Event<'a> {
     caller: Caller,
-    /// Microseconds of the trace's clock.
+    /// Microseconds on the clock of the trace.
     time: u64,
     is_end: bool,
     provider: &'a str,
@@ -71,14 +71,14 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Registrations that took more than the bucket before has, and at most `up_to_us`.
+/// A row of the histogram: registrations that took at most `up_to_us` microseconds, and more than half of that.
 #[derive(Debug, PartialEq, Serialize)]
 struct Bucket {
     up_to_us: u64,
     count: u64,
 }
 
-/// The registrations in a domain.
+/// The durations of the registrations in a domain.
 #[derive(Debug, PartialEq, Serialize)]
 struct Latency {
     id: u64,
@@ -89,13 +89,13 @@ struct Latency {
     buckets: Vec<Bucket>,
 }
 
-/// What the events say.
+/// The registrations found in the events.
 #[derive(Default)]
 struct Registrations {
-    /// When registrations have begun that have not ended, by caller and domain.
+    /// Begin times of registrations that have not ended, by caller and domain.
     begun: HashMap<(Caller, u64), VecDeque<u64>>,
     domains: BTreeMap<u64, (String, String, BTreeMap<u64, u64>)>,
-    /// Events that the kernel had no room for.
+    /// Number of events that the trace buffer lost.
     lost: u64,
 }
 
@@ -104,7 +104,7 @@ impl Registrations {
         if let Some(event) = Event::parse(line) {
             self.event(event);
         } else if let Some((_, lost)) = line.split_once("[LOST ") {
-            // An end that comes belongs to a begin that may be lost.
+            // The begin of the next end may be lost.
             self.begun.clear();
             self.lost += lost
                 .split(' ')
@@ -123,7 +123,7 @@ impl Registrations {
             begun.push_back(event.time);
             return;
         }
-        // None has begun before the trace.
+        // If there is none, the registration began before the trace.
         let Some(begin) = begun.pop_front().filter(|_| event.succeeds) else {
             return;
         };
@@ -166,7 +166,7 @@ fn text(all: &[Latency]) -> String {
     text
 }
 
-/// Prints how long registrations take, from now on until a signal or for that many seconds.
+/// Prints the durations of registrations. Measures until a signal arrives, or for at most `seconds`.
 pub fn run(json: bool, seconds: Option<u32>) -> Result<(), Error> {
     // The end first: a begin without its end would be taken for the begin of the caller's next registration.
     let events = [END, BEGIN].map(|i| format!("events/kfi/{i}"));
@@ -178,7 +178,7 @@ pub fn run(json: bool, seconds: Option<u32>) -> Result<(), Error> {
     })?;
     if all.lost > 0 {
         tell(&format!(
-            "kfi: the kernel had no room for {} events\n",
+            "kfi: the kernel's trace buffer overflowed: {} events are lost\n",
             all.lost
         ));
     }

@@ -77,7 +77,7 @@ enum Command {
         #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
             value_parser = clap::value_parser!(u32).range(1..))]
         watch: Option<u32>,
-        /// Print the durations of registrations instead, of the next SECONDS seconds or until a signal
+        /// Measure registrations for SECONDS seconds or until a signal, and print their durations instead
         #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, conflicts_with = "watch",
             value_parser = clap::value_parser!(u32).range(1..))]
         latency: Option<Option<u32>>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lines of a trace: what they begin with, and refused calls as the event kfi:kfi_refused prints them.
+//! Parser of trace lines: the head of a line, and the refused calls of the event kfi:kfi_refused.
 
 use crate::names::errno;
 use serde::Serialize;
@@ -73,13 +73,13 @@ impl fmt::Display for Line {
     }
 }
 
-/// The begin of the line of an event: "  insmod-123  [000] ...1.  12.345678".
+/// The head of a trace line: "  insmod-123  [000] ...1.  12.345678".
 #[derive(Debug)]
 pub struct Head<'a> {
     pub task: &'a str,
     pub pid: u32,
     pub cpu: u32,
-    /// The letter of an interrupt, or a dot. Lines lack it without the option irq-info.
+    /// The letter of an interrupt, or a dot in process context. `None` without the option irq-info.
     pub context: Option<char>,
     pub time: &'a str,
 }

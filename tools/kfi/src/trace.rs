@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events as they happen, in an instance of tracefs of its own; and `kfi trace`, which prints kfi:kfi_refused.
+//! Reader of events as they happen, from a private instance of tracefs. `kfi trace` prints kfi:kfi_refused with it.
 
 use crate::{
     error::{
@@ -38,7 +38,7 @@ use std::{
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENT: &str = "events/kfi/kfi_refused";
-/// How often to look whether the events are still there.
+/// Period after which [`follow`] checks whether the events still exist.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Turns an error of a file of tracefs into a failure that says what to do.
@@ -135,8 +135,11 @@ impl Lines {
     }
 }
 
-/// Passes each line of these events, which are enabled in this order, to `each`. A signal ends that, or the end of the
-/// time, or that nobody reads the output.
+/// Enables `events` in their order, and passes each new trace line to `each`. Returns if one of these holds:
+///
+/// - A signal arrives.
+/// - `time` has passed.
+/// - Nobody reads the output.
 pub fn follow(
     events: &[&str],
     time: Option<Duration>,
@@ -172,7 +175,7 @@ pub fn follow(
             return Ok(());
         }
         if (ended || left.is_zero()) && !over {
-            // What has happened until now is read to its end.
+            // No event is added, so the loop ends after the last event before this.
             instance.set("tracing_on", "0")?;
             over = true;
         }
@@ -193,7 +196,7 @@ pub fn follow(
     }
 }
 
-/// Prints each refusal from now on, until a signal ends it or nobody reads the output.
+/// Prints each new refusal, until a signal arrives or nobody reads the output.
 pub fn run(json: bool) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     follow(&[EVENT], None, |line| {

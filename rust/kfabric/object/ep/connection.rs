@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection of an endpoint: its events, and its end.
+//! The connection of an endpoint: enabling the endpoint, connection events, and the end of the connection.
 
 use super::{
     msg_ep::{
@@ -76,8 +76,9 @@ impl Msg {
         Ok(())
     }
 
-    /// Returns how the provider should find completions of a direction, beside those of the `other` one. If it is only
-    /// when the consumer reads, has the completion queue look at the endpoint. May sleep.
+    /// Returns how the provider should find completions of a direction, beside those of the `other` one. If the
+    /// provider finds them only when the consumer reads, adds the endpoint to the sources of the completion queue. May
+    /// sleep.
     ///
     /// # Errors
     ///
@@ -160,8 +161,8 @@ struct Connection {
 impl Connection {
     /// Returns the endpoint.
     fn endpoint(&self) -> &EndpointObject {
-        // SAFETY: `writer` is that of an endpoint. The endpoint is open: `Msg::end` removes the handler before the
-        // close of the endpoint returns.
+        // SAFETY: The fid of `writer` is an endpoint, because `Msg::enable` creates `writer` with it. The endpoint is
+        // open: `Msg::end` removes this handler before the close of the endpoint returns.
         unsafe { endpoint(self.writer.fid()) }
     }
 }

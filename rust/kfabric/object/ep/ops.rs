@@ -289,7 +289,7 @@ fn begin(
     msg.begin(data, most, begin)
 }
 
-/// Calls `begin` to connect an endpoint, and fires the event of that. May sleep.
+/// Calls `begin` to connect an endpoint, and fires the event with its result. May sleep.
 ///
 /// # Safety
 ///

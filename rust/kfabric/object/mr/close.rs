@@ -44,7 +44,7 @@ impl MrClose {
     ///
     /// # Errors
     ///
-    /// The errno has been reported, and the region is as open as before.
+    /// The errno has been reported, and the region stays open.
     ///
     /// - `EOPBADSTATE`: a registration is under way, in a handler that its end waits for.
     /// - `EBUSY`: a counter is bound to it.
@@ -159,7 +159,8 @@ impl MrObject {
     }
 }
 
-/// Refuses to close a region, which stays open. Returns the errno. Any context.
+/// Reports why a region can't be closed, and fires the event of the close that has ended. Returns the errno. The region
+/// stays open. Any context.
 #[cold]
 fn not_closed(object: &MrObject, refusal: Refusal) -> c_int {
     let ret = object.refuse(refusal);
@@ -198,7 +199,7 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
     })
 }
 
-/// Closes a region if that needs no wait. Returns 0 if the region is closed: then no peer can reach the memory. Any
+/// Closes a region if that needs no wait. Returns 0 if the region is closed. No peer can reach the memory then. Any
 /// context.
 ///
 /// # Errors
@@ -233,16 +234,19 @@ pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> c_int {
     0
 }
 
-/// Has the provider close its part of a region if that needs no wait. Then returns the count in the domain, the
-/// provider's part, and whether the region's parts return to the domain's reserve. Any context.
+/// Closes the provider's part of a region if that needs no wait. Otherwise returns `None`. Any context.
+///
+/// The result has the count that keeps the domain open, the provider's part, and true if the region's parts return to
+/// the domain's reserve.
 ///
 /// # Safety
 ///
-/// The region has not left its place.
+/// The caller has claimed the region, which has not left its place.
 unsafe fn let_go(object: &MrObject) -> Option<(Left<MrBody>, Option<ProviderMr>, bool)> {
     let mut held = object.hold_now()?;
-    // Before the device lets go of it: afterwards there is no way back.
-    // SAFETY: The region has not left its place. If a task that waits for `held` is ending it, this returns `None`.
+    // Before the device deregisters the memory, which can't be undone. If another task is ending the region and waits
+    // for `held`, there is no place.
+    // SAFETY: The region has not left its place, and only the task that has claimed the region withdraws it.
     let place = unsafe { object.place.try_withdraw() }?;
     if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
         return None;

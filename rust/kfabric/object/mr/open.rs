@@ -73,11 +73,11 @@ impl NewMr {
         Ok(Self { object, pending })
     }
 
-    /// Closes it, instead of giving it to C. Returns 0, or the errno, which has been reported. Sleeps.
+    /// Closes the region, which C does not get. Returns 0, or an errno that has been reported. Sleeps.
     ///
     /// # Errors
     ///
-    /// - `ENOTRECOVERABLE`: the device won't let go of the memory.
+    /// - `ENOTRECOVERABLE`: the device can't deregister the memory.
     pub(super) fn undo(self) -> c_int {
         let mut closing = MrClose::of_new(self.object);
         let closed = closing.close_provided();

@@ -44,7 +44,7 @@ unsafe fn register<'a>(
 }
 
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
-/// that, `register` gets the counted list. Fires the events of a registration that begins or fails.
+/// that, `register` gets the counted list. Fires the events of a registration that begins and of one that fails.
 #[inline]
 pub(crate) fn requested<'a, T>(
     source: Source<'a>,

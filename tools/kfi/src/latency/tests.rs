@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of registrations in a trace: paired, counted and printed.
+//! Unit tests of the durations of registrations: events are paired, counted and printed.
 
 use super::*;
 
@@ -34,16 +34,16 @@ fn a_registration() {
     assert_eq!(Event::parse(BEGUN), Some(event));
     assert_eq!(buckets(&[BEGUN, ENDED]), [(128, 1)]);
     assert_eq!(buckets(&[BEGUN, &ENDED.replace("778", "742")]), [(64, 1)]);
-    // In less than a microsecond.
+    // A duration of less than a microsecond.
     assert_eq!(buckets(&[BEGUN, &ENDED.replace("778", "678")]), [(1, 1)]);
 }
 
 #[test]
 fn several() {
-    // Batches begin all before one ends.
+    // All registrations of a batch begin before the first one ends.
     let late = ENDED.replace("778", "978");
     assert_eq!(buckets(&[BEGUN, BEGUN, ENDED, &late]), [(128, 1), (512, 1)]);
-    // A failure has no latency, but takes its begin away.
+    // A failed registration is not counted, but its end belongs to its begin.
     let failed = ENDED.replace("err=0", "err=-12");
     assert_eq!(buckets(&[BEGUN, &failed, BEGUN, ENDED]), [(128, 1)]);
     assert_eq!(buckets(&[BEGUN, &failed, ENDED]), []);
@@ -51,7 +51,7 @@ fn several() {
 
 #[test]
 fn interrupts() {
-    // A soft interrupt of the task registers, too.
+    // A softirq interrupts the task, and also registers.
     let soft = |line: &str| line.replace(".....", "..s1.").replace("[000]", "[001]");
     let lines = [
         BEGUN,

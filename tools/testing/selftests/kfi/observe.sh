@@ -190,7 +190,8 @@ without_reader()
 check observe.trace.reader without_reader
 check observe.trace.nobody fails 1 'Permission denied.*run it as root' as_nobody "$kfi" trace
 
-# The holder registers all its regions again. Of each domain: its number, its registrations, and the sum of the buckets.
+# The holder registers all its regions again. Compares the number of each domain, its registrations, and the sum of
+# the rows.
 measures() { grep -qs 1 $instances/kfi-$measure/events/kfi/kfi_mr_register/enable; }
 latency()
 {
@@ -217,7 +218,7 @@ usage()
 		"$kfi" completion bash | grep -q '^ *complete .* kfi$'
 }
 check observe.usage usage
-# observed SUITE PROVIDER ADDRESS: the suite under all events of kfi, and what the command shows before the suite
+# observed SUITE PROVIDER ADDRESS: runs the suite with all events of kfi enabled, and the command before the suite
 # closes its objects
 ready() { since_mark | grep -q 'ready to be observed'; }
 observed()
@@ -246,8 +247,9 @@ counted()
 {
 	same "$1 $2 $3" "$(grep " $2: " "$tmp/events" | grep -c -e "$3") $2 $3"
 }
-# regions COUNT ERRNO REFUSED LENGTH: the events of so many regions that are registered and closed, of one registration
-# that fails with this errno, and of closes that are refused because they would have to wait. There are no others.
+# regions COUNT ERRNO REFUSED LENGTH: checks that the events of regions are exactly those of COUNT regions of LENGTH
+# bytes that are registered and closed, of one registration that fails with ERRNO, and of REFUSED closes. A refused
+# close would have to wait.
 regions()
 {
 	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]*"
@@ -260,7 +262,7 @@ regions()
 		counted "$3" kfi_mr_closed "$_of mr=[1-9][0-9]* $_memory err=-11$" &&
 		counted $((2 * $1 + 2)) "kfi_mr_register[ed]*" && counted $((2 * ($1 + $3))) "kfi_mr_close[d]*"
 }
-# Seven regions at one side, of which one is undone with its batch, and one at the other.
+# One side has seven regions, the last one undone with its batch. The other side has one region.
 regions_traced() { regions 8 14 1 "$page"; }
 transfers_traced()
 {
@@ -281,11 +283,11 @@ connections_traced()
 	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]* ep=[1-9][0-9]*"
 	counted 2 kfi_connect "$_of err=0$" && counted 2 kfi_connected "$_of$" &&
 		counted 2 kfi_disconnected "$_of err=0$" &&
-		# The two calls that are refused.
+		# The two refused calls
 		counted 1 kfi_connect "$_of err=-106$" && counted 1 kfi_connect "$_of err=-22$" &&
 		counted 4 kfi_connect && counted 2 kfi_connected && counted 2 kfi_disconnected
 }
-# All refusals are traced but those of full queues and of closes that would have to wait.
+# All refusals are traced except EAGAIN.
 refusals_traced()
 {
 	for _refused in $refused; do
@@ -346,7 +348,7 @@ observe()
 		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 4 EOPBADSTATE 1"
 		;;
 	verbs)
-		# No receive can be cancelled.
+		# The provider can't cancel receives.
 		refused="14:1 16:1 22:4 38:5 106:1 258:1 260:2"
 		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 5 EOPBADSTATE 1"
 		;;
@@ -363,7 +365,7 @@ observe()
 ! tests_loop || observe loop 192.0.2.1
 ep_device_up
 observe verbs $ep_address
-# Each take from the pool is traced, and counted: for each region of the side with most, the undone one, too.
+# Each registration of the domain with seven regions is traced and counted as a hit or a miss of the pool.
 pool_traced()
 {
 	_domain=$(sed -n 's/.* kfi_mr_registered: .* domain_id=\([0-9]*\) .*/\1/p' "$tmp/events" | sort | uniq -c | sort -n |
@@ -377,7 +379,7 @@ pool_traced()
 check observe.verbs.pool pool_traced
 check observe.verbs.reuse_suite observed ep_observed_reuse verbs "$ep_address"
 reuse_length=$((5 * page - 512))
-# The region is filled twice, and filled in vain once. It is emptied, and closed with its memory.
+# The region is filled twice, and one fill fails. The region is emptied once, and closed with its second memory.
 reuse_regions() { regions 2 258 1 $reuse_length && counted 3 kfi_refused; }
 check observe.verbs.reuse_regions reuse_regions
 reuse_listed()
@@ -394,7 +396,7 @@ refused EAGAIN 1 EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
 }
 check observe.verbs.reuse_list reuse_listed
 check observe.verbs.reuse_stats reuse_stats
-# The device goes before the domains are closed. Their counters stay.
+# The counters of the pool remain after the removal of the device.
 pool_stays()
 {
 	unload kfi_holder && load kfi_holder domain=$ep_device regions=$regions peer=0 || return

@@ -44,7 +44,7 @@ static bool regions(struct kfi_test *t, struct kfid_domain *domain, void *mem, s
 	return true;
 }
 
-/* A region whose close would have to wait, and two of a batch, of which one is bad. */
+/* Tries to close a region in a way that must not wait, and registers a batch with one empty segment. */
 static void batches(struct kfi_test *t, struct kfid_domain *domain, void *mem)
 {
 	struct kvec kv[] = { { mem, PAGE_SIZE }, { mem, 0 } };
@@ -71,7 +71,7 @@ static void batches(struct kfi_test *t, struct kfid_domain *domain, void *mem)
 	EXPECT_EQ(t, ops->regattr_many(&domain->fid, attr, 2, 0, ~0ULL, mr, NULL), -KFI_EBADFLAGS);
 }
 
-/* One refusal by each kind of call on the first side's objects. */
+/* Makes one refused call of each kind on the objects of the first side. */
 static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 {
 	struct kfi_cntr_attr cntr_attr = { .wait_obj = KFI_WAIT_NONE };
@@ -83,7 +83,7 @@ static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 	struct kfid_cq *cq;
 	void *table;
 
-	/* Nothing is there: the registration begins, and fails. */
+	/* No memory is mapped at the address, so the registration begins and fails. */
 	EXPECT_EQ(t, kfi_mr_reg(s->domain, (void *)(1UL << 62), PAGE_SIZE, KFI_REMOTE_READ, 0, 51, 0, &none, NULL),
 		  -KFI_EFAULT);
 	EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EOPBADSTATE);
@@ -101,7 +101,7 @@ static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 	EXPECT_EQ(t, kfi_control(&s->ep->fid, -1, NULL), -KFI_ENOSYS);
 	EXPECT_EQ(t, kfi_cancel(&s->ep->fid, ctx(40)), has_feature(F_CANCEL) ? -KFI_ENOENT : -KFI_ENOSYS);
 	EXPECT_EQ(t, kfi_connect(s->ep, &to, NULL, 0), -KFI_EISCONN);
-	/* More private data than any endpoint takes. */
+	/* Longer private data than any endpoint accepts. */
 	EXPECT_EQ(t, kfi_connect(s->ep, &to, mr, SZ_64K), -KFI_EINVAL);
 }
 
@@ -155,7 +155,7 @@ static void all_case(struct kfi_test *t)
 	transfers(t, &m);
 	batches(t, m.p->side[0].domain, m.here);
 	refusals(t, &m.p->side[0], mrs[CLOSED]);
-	/* A receive that fails, with the connection. */
+	/* The receive fails when the connection ends. */
 	EXPECT_EQ(t, kfi_recv(m.p->side[0].ep, m.here, FLUSHED, NULL, 0, ctx(50)), 0);
 	EXPECT_EQ(t, kfi_shutdown(m.p->side[0].ep, 0), 0);
 	ep_failed_op(t, m.p->side[0].rx, ctx(50), KFI_ECANCELED, NULL);
@@ -167,7 +167,7 @@ out:
 	ep_memory_close(t, &m);
 }
 
-/* A reusable region is filled twice, and emptied once. The second memory is there until it is closed. */
+/* Fills a reusable region twice, and empties it once. The region is closed with its second memory. */
 static void reuse_case(struct kfi_test *t)
 {
 	struct reuse *r = reuse_open(t, NULL);
