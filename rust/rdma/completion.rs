@@ -59,10 +59,14 @@ impl Done {
     /// Waits for it, at most one [`NAP`], and returns whether it has happened. Sleeps,
     /// uninterruptibly.
     pub(crate) fn nap(&self) -> bool {
+        self.wait_for(NAP)
+    }
+
+    /// Waits for it, at most `ms` milliseconds, and returns whether it has happened. Sleeps,
+    /// uninterruptibly.
+    pub(crate) fn wait_for(&self, ms: u32) -> bool {
         // SAFETY: `inner` is initialized by the type invariant.
-        unsafe {
-            bindings::wait_for_completion_timeout(self.inner.get(), msecs_to_jiffies(NAP)) > 0
-        }
+        unsafe { bindings::wait_for_completion_timeout(self.inner.get(), msecs_to_jiffies(ms)) > 0 }
     }
 
     /// Waits for it. Sleeps until then, or until the current task is killed.

@@ -10,7 +10,14 @@ use crate::{
     },
     port::Protocol, //
 };
-use kernel::alloc::Flags;
+use kernel::{
+    alloc::Flags,
+    sync::SetOnce,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
 
 /// A queue pair that the connection manager connects to a peer once.
 ///
@@ -25,6 +32,8 @@ pub struct Endpoint {
     claimed: Atomic<bool>,
     /// True if it accepts send requests.
     pub(crate) sends: Atomic<bool>,
+    /// The time when the queue pair was put into error.
+    failed: SetOnce<Instant<Monotonic>>,
     /// Unique number of this endpoint.
     pub(super) id: u64,
 }
@@ -41,6 +50,7 @@ impl Endpoint {
             qp,
             claimed: Atomic::new(false),
             sends: Atomic::new(false),
+            failed: SetOnce::new(),
             id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
@@ -80,18 +90,27 @@ impl Endpoint {
     /// refused. May sleep.
     pub fn fail(&self) -> Result {
         self.qp.refuse();
-        self.qp.fail()
+        self.qp.fail()?;
+        self.failed.populate(Instant::now());
+        Ok(())
     }
 
     /// Moves the queue pair to the error state and waits until all requests have completed. Returns
     /// whether they have. Sleeps at most `limit` seconds for each queue, and one more second for the receives if the sends
     /// do not end.
     ///
+    /// The time since the queue pair was [put into error](Self::fail) counts. So several endpoints share their limit if
+    /// the caller puts all of them into error first.
+    ///
     /// The caller must have stopped posting. If this returns false, the device may execute requests
     /// until the endpoint is dropped.
     pub fn drain(&self, limit: u32) -> bool {
         // An earlier attempt may have failed.
-        match self.fail() {
+        let failed = self.fail();
+        let spent = |at: &Instant<Monotonic>| at.elapsed().as_millis() / 1000;
+        let spent = self.failed.as_ref().map_or(0, spent);
+        let limit = limit.saturating_sub(spent.try_into().unwrap_or(u32::MAX));
+        match failed {
             Ok(()) if self.is_open() => self.qp.await_last_shared(limit),
             Ok(()) => (),
             Err(error) => pr_warn!(

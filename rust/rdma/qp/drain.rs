@@ -32,6 +32,11 @@ use pin_init::stack_pin_init;
 const LOOK: Delta = Delta::from_millis(10);
 const LOOKS_PER_SECOND: u32 = 100;
 
+/// How long a drain without a limit left waits for its request, in milliseconds.
+const AT_LEAST: u32 = 100;
+/// How often it then looks again if the driver refuses the request: for the same time.
+const LOOKS_AT_LEAST: u32 = AT_LEAST * LOOKS_PER_SECOND / 1000;
+
 /// The state of the request that a drain posts.
 enum Last {
     /// The device has flushed it: the queue pair is in error, and the requests before it have ended.
@@ -46,7 +51,7 @@ enum Last {
 
 impl<S> Qp<S> {
     /// Waits until all send requests have ended, and returns whether they have. Sleeps, uninterruptibly, at most
-    /// `limit` seconds.
+    /// `limit` seconds and 100 ms.
     ///
     /// The queue pair must be in error, and nobody may post any more. If this returns false, the device may carry
     /// requests out until the queue pair is destroyed.
@@ -86,9 +91,11 @@ impl<S> Qp<S> {
         // Softirq tells the owners of flushed requests meanwhile.
         let _listening = entries.map(|entries| entries.cq().listen());
         // A driver that refuses the request may have no place for it before another one has completed.
-        let mut looks = limit.saturating_mul(LOOKS_PER_SECOND);
+        let mut looks = limit
+            .saturating_mul(LOOKS_PER_SECOND)
+            .saturating_add(LOOKS_AT_LEAST);
         let drained = loop {
-            match self.flush(entries, queue, &post, looks.div_ceil(LOOKS_PER_SECOND)) {
+            match self.flush(entries, queue, &post, looks / LOOKS_PER_SECOND) {
                 Last::Flushed => {
                     queue.end_silent();
                     break true;
@@ -109,8 +116,8 @@ impl<S> Qp<S> {
         drained
     }
 
-    /// Posts a request behind all others, and waits for it, at most `limit` seconds. Does not wait if the driver refuses
-    /// the request.
+    /// Posts a request behind all others, and waits for it, at most `limit` seconds and [`AT_LEAST`]. Does not wait if
+    /// the driver refuses the request.
     fn flush(
         &self,
         entries: Option<&Entries>,
@@ -126,7 +133,7 @@ impl<S> Qp<S> {
         stack_pin_init!(let done = Done::new());
         let done = done.into_ref();
         // SAFETY: It stays until this returns, when the request has ended, or the waiter has given up.
-        let mut ended = unsafe { waiter.begin_wait(done) };
+        let mut ended = unsafe { waiter.begin_wait(done) } || done.wait_for(AT_LEAST);
         for _ in 0..limit {
             ended = ended || done.nap();
         }

@@ -129,7 +129,8 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 
 /**
  * kfi_inject_lose() - Let posted requests get lost.
- * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV; or KFI_INJECT_POLL_CQ, whose calls find nothing then.
+ * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV; or KFI_INJECT_POST_TO_PEER, if the requests are posted one by one;
+ * or KFI_INJECT_POLL_CQ, whose calls find nothing then.
  * @skip: The next @skip calls are spared.
  * @count: The requests of the @count calls after them get lost; UINT_MAX: of all. 0: of none any
  * more.

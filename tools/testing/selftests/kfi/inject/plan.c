@@ -192,7 +192,7 @@ EXPORT_SYMBOL_GPL(kfi_inject_spoil);
 void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int count)
 {
 	if (WARN_ON_ONCE(op != KFI_INJECT_POST_REG && op != KFI_INJECT_POST_INV &&
-			 op != KFI_INJECT_POLL_CQ))
+			 op != KFI_INJECT_POST_TO_PEER && op != KFI_INJECT_POLL_CQ))
 		return;
 	guard(spinlock_irqsave)(&lock);
 	plans[op].lose = (struct some){ skip, count };

@@ -277,12 +277,58 @@ out:
 	busy_end(t, b);
 }
 
+/* How many connections a device has that completes nothing. */
+#define DEAD	4
+
+/*
+ * The device loses a send of each connection, and the requests that drain the queues. Connections that end together
+ * share their time limit: after the first one is closed, the others have none left.
+ */
+static void dead_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p[DEAD] = {};
+	struct ib_device *dev = NULL;
+	s64 first = 0, all;
+	ktime_t begun;
+	unsigned int i;
+	u8 mem[8] = {};
+
+	for (i = 0; i < DEAD && (!i || p[i - 1]); i++)
+		p[i] = ep_connected(t, &wants);
+	if (p[DEAD - 1])
+		dev = driver_wrap(t, &p[0]->side[0]);
+	if (!dev)
+		goto out;
+	kfi_inject_lose(KFI_INJECT_POST_TO_PEER, 0, UINT_MAX);
+	for (i = 0; i < DEAD; i++) {
+		EXPECT_EQ(t, kfi_inject(p[i]->side[0].ep, mem, sizeof(mem), 0), 0);
+		EXPECT_EQ(t, kfi_shutdown(p[i]->side[0].ep, 0), 0);
+	}
+	begun = ktime_get();
+	for (i = 0; i < DEAD; i++) {
+		EXPECT_EQ(t, kfi_close(&p[i]->side[0].ep->fid), 0);
+		p[i]->side[0].ep = NULL;
+		if (!i)
+			first = ktime_ms_delta(ktime_get(), begun);
+	}
+	all = ktime_ms_delta(ktime_get(), begun);
+	EXPECT(t, first > 5000, "the first close did not wait: %lld ms", first);
+	EXPECT(t, all < 2 * first, "%lld ms, of which %lld for the first close", all, first);
+	kfi_inject_stop(dev);
+out:
+	for (i = 0; i < DEAD; i++)
+		if (p[i])
+			ep_pair_close(t, p[i]);
+}
+
 static const struct kfi_case cases[] = {
 	{ "post", post_case },
 	{ "more", more_case },
 	{ "shared", shared_case },
 	{ "errnos", errnos_case },
 	{ "busy", busy_case },
+	{ "dead", dead_case },
 	{ "making", driver_making_case },
 	{ "closing", driver_closing_case },
 	{ "lingering", driver_lingering_case },
