@@ -352,10 +352,26 @@ impl Drop for Test {
     }
 }
 
-fn wait(is_over: impl Fn() -> bool) {
-    while !is_over() {
+/// Waits for a minute or longer.
+fn wait(is_over: impl Fn() -> bool) -> Result {
+    for _ in 0..60_000 {
+        if is_over() {
+            return Ok(());
+        }
         fsleep(Delta::from_millis(1));
     }
+    Err(ETIMEDOUT)
+}
+
+/// Returns an error from a test if a condition does not hold. An `assert!()` would end the task without dropping the
+/// controller, which the module waits for.
+macro_rules! expect {
+    ($holds:expr) => {
+        if !$holds {
+            pr_err!("line {}: does not hold: {}\n", line!(), stringify!($holds));
+            return Err(EINVAL);
+        }
+    };
 }
 
 /// nvme-core's controller.
@@ -397,10 +413,10 @@ impl Core {
         note(if read.is_err() { b'E' } else { b'X' }, qid);
     }
 
-    fn wait_live(self) {
+    fn wait_live(self) -> Result {
         // SAFETY: The controller exists.
         let state = || unsafe { (&raw const (*self.0).state).read_volatile() };
-        wait(|| state() == b::nvme_ctrl_state_NVME_CTRL_LIVE);
+        wait(|| state() == b::nvme_ctrl_state_NVME_CTRL_LIVE)
     }
 }
 
@@ -486,9 +502,9 @@ mod tests {
         let _test = Test::begin();
         let connected = Connected::new()?;
         connected.core.transfer(0x5a, 2)?;
-        assert_eq!(steps()[..], *b"C0C1C2");
+        expect!(steps()[..] == *b"C0C1C2");
         drop(connected);
-        assert_eq!(steps()[..], *b"S1S2F1F2S0F0D0G0");
+        expect!(steps()[..] == *b"S1S2F1F2S0F0D0G0");
         Ok(())
     }
 
@@ -506,18 +522,18 @@ mod tests {
             work <- new_work!("nvme_kunit"),
         });
         workqueue::system().enqueue(KBox::pin_init(read, GFP_KERNEL)?);
-        wait(|| TARGET.lock().unanswered == 1);
+        wait(|| TARGET.lock().unanswered == 1)?;
         core.read_in_vain(1);
         let at = |step: &[u8]| TARGET.lock().steps.windows(2).position(|seen| seen == step);
-        wait(|| at(b"E2").is_some());
+        wait(|| at(b"E2").is_some())?;
         let is_before = |key, end| at(key).is_some_and(|key| Some(key) < at(end));
-        assert!(is_before(b"K1", b"E1") && is_before(b"K2", b"E2"));
-        core.wait_live();
+        expect!(is_before(b"K1", b"E1") && is_before(b"K2", b"E2"));
+        core.wait_live()?;
         let mut seen = KVec::new();
         for step in steps().chunks(2).filter(|step| step[0] != b'E') {
             seen.extend_from_slice(step, GFP_KERNEL)?;
         }
-        assert_eq!(seen[..], *b"S1B1S2B2K1K2F1F2S0F0C0C1C2");
+        expect!(seen[..] == *b"S1B1S2B2K1K2F1F2S0F0C0C1C2");
         TARGET.lock().silent = None;
         core.transfer(0x22, 2)
     }
@@ -532,15 +548,15 @@ mod tests {
         TARGET.lock().keeps = true;
         core.read_in_vain(1);
         let at = |step: &[u8]| TARGET.lock().steps.windows(2).position(|seen| seen == step);
-        assert!(at(b"K1").is_some() && at(b"K1") < at(b"E1"));
+        expect!(at(b"K1").is_some() && at(b"K1") < at(b"E1"));
         // The queue can't be connected before the capsule comes back, which must not reach the request.
         let kept = TARGET.lock().kept.take();
-        wait(|| TARGET.lock().steps.windows(6).any(|seen| seen == b"F0C0S0"));
-        assert!(kept.is_some_and(|sending| sending.sent(true).is_none()));
-        core.wait_live();
+        wait(|| TARGET.lock().steps.windows(6).any(|seen| seen == b"F0C0S0"))?;
+        expect!(kept.is_some_and(|sending| sending.sent(true).is_none()));
+        core.wait_live()?;
         TARGET.lock().silent = None;
         core.transfer(0x44, 2)?;
-        assert!(at(b"X1").is_none());
+        expect!(at(b"X1").is_none());
         Ok(())
     }
 
@@ -552,16 +568,16 @@ mod tests {
         TARGET.lock().refuses = Some(0);
         steps();
         // SAFETY: The controller exists.
-        assert_eq!(unsafe { b::nvme_reset_ctrl(core.0) }, 0);
-        wait(|| steps().ends_with(b"F0"));
+        expect!(unsafe { b::nvme_reset_ctrl(core.0) } == 0);
+        wait(|| steps().ends_with(b"F0"))?;
         // SAFETY: The controller exists, and so do its queues. No command is sent meanwhile.
         let are_idle = unsafe {
             let queues = [(*core.0).admin_q, (*core.0).fabrics_q, (*core.0).connect_q];
             queues.map(|queue| (*queue).timeout.entry.pprev.is_null())
         };
-        assert_eq!(are_idle, [true; 3]);
+        expect!(are_idle == [true; 3]);
         TARGET.lock().refuses = None;
-        core.wait_live();
+        core.wait_live()?;
         Ok(())
     }
 
@@ -580,8 +596,8 @@ mod tests {
             TARGET.lock().refuses = refuses;
             TARGET.lock().silent = silent;
             let error = Connected::new().err().ok_or(EINVAL)?;
-            assert!((error == ECONNREFUSED) == refuses.is_some());
-            assert_eq!(steps()[..], *seen);
+            expect!((error == ECONNREFUSED) == refuses.is_some());
+            expect!(steps()[..] == *seen);
         }
         Ok(())
     }
@@ -595,10 +611,10 @@ mod tests {
             TARGET.lock().grants = grants;
             TARGET.lock().sqsize = sqsize;
             // SAFETY: The controller exists.
-            assert_eq!(unsafe { b::nvme_reset_ctrl(core.0) }, 0);
-            core.wait_live();
+            expect!(unsafe { b::nvme_reset_ctrl(core.0) } == 0);
+            core.wait_live()?;
             // SAFETY: The controller exists.
-            assert_eq!(unsafe { (*core.0).queue_count }, grants + 1);
+            expect!(unsafe { (*core.0).queue_count } == grants + 1);
             core.transfer(0x33, grants.try_into()?)?;
         }
         Ok(())
@@ -624,9 +640,9 @@ mod tests {
             queue.open(&config, |events| {
                 MadeUp::connect(&Place, config, events, &|| false)
             })?;
-            assert_eq!((0..7).filter(|_| queue.take_place()).count(), allowed);
+            expect!((0..7).filter(|_| queue.take_place()).count() == allowed);
             (0..7).for_each(|_| queue.put_place());
-            assert!(queue.take_place());
+            expect!(queue.take_place());
             queue.stop();
             queue.free();
         }
