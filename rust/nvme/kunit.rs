@@ -70,6 +70,9 @@ struct Target {
     /// The device does not return the capsule of a command without an answer.
     keeps: bool,
     kept: Option<Sending<MadeUp>>,
+    /// The device does not release the data of a command without an answer.
+    keeps_data: bool,
+    kept_data: Option<Data>,
     /// Number of commands until the target answers again. The connection of the last one breaks.
     unanswered: usize,
 }
@@ -93,6 +96,8 @@ impl Target {
             silent: None,
             keeps: false,
             kept: None,
+            keeps_data: false,
+            kept_data: None,
             unanswered: 1,
         }
     }
@@ -266,6 +271,9 @@ impl TransportQueue<MadeUp> for Queue {
         let [_, _, id0, id1, ..] = *request.command().as_bytes();
         let mut target = TARGET.lock();
         let answer = target.execute(self.qid != 0, &mut request);
+        if answer.is_none() && target.keeps_data {
+            target.kept_data = request.lend().ok();
+        }
         let sending = request.into_sending();
         let Some((status, result)) = answer else {
             *self.unanswered.lock() = Some(sending);
@@ -561,6 +569,24 @@ mod tests {
     }
 
     #[test]
+    fn kept_data_are_leaked() -> Result {
+        let _test = Test::begin();
+        let connected = Connected::new()?;
+        TARGET.lock().silent = Some((true, READ));
+        TARGET.lock().keeps_data = true;
+        // Its page has a reference count, unlike memory of `kmalloc()`.
+        let mut data = VVec::from_elem(0, BLOCK, GFP_KERNEL)?;
+        expect!(connected.core.io(1, READ, &mut data).is_err());
+        // SAFETY: The address is one of `vmalloc()`. The count is read as atomics are.
+        let count = unsafe {
+            let page = bindings::vmalloc_to_page(data.as_ptr().cast());
+            (&raw const (*page)._refcount.counter).read_volatile()
+        };
+        expect!(count == 2);
+        connected.core.wait_live()
+    }
+
+    #[test]
     fn timeout_handlers_end_before_requests() -> Result {
         let _test = Test::begin();
         let connected = Connected::new()?;
@@ -577,8 +603,7 @@ mod tests {
         };
         expect!(are_idle == [true; 3]);
         TARGET.lock().refuses = None;
-        core.wait_live()?;
-        Ok(())
+        core.wait_live()
     }
 
     #[test]
