@@ -238,6 +238,15 @@ packets()
 	fi
 }
 
+# The target ends the keys of reads with its responses, so the host posts no invalidations: each read takes a
+# registration and a command, a write of the target, and the response. The kernel may read the table of partitions, too.
+case_invalidated()
+{
+	anew keep_alive_tmo=0 && _before=$(packets) && copy if="$disk" of="$dir/b" bs=4k count=512 iflag=direct || return
+	_posted=$(($(packets) - _before))
+	[ $_posted -ge 2048 ] && [ $_posted -lt 2304 ] || { echo "$_posted requests"; return 1; }
+}
+
 # While there is no I/O, the host sends keep-alives, also to a controller of discovery. A slow machine may be late with
 # them, so the verdict is about what the target receives.
 case_idle()
@@ -287,6 +296,10 @@ lacks()
 		[ -e /proc/sysvipc/shm ] && [ -e /proc/sys/fs/aio-max-nr ] || echo "no shared memory or asynchronous I/O for fio"
 		;;
 	early) [ -n "$KFI_NIC" ] || echo "no model NIC" ;;
+	invalidated)
+		[ -n "$KFI_NIC" ] || echo "no model NIC"
+		[ "$(verbs_column)" != iwarp ] || echo "over iWARP, the target registers memory"
+		;;
 	odd) busybox true 2>/dev/null || echo "no busybox" ;;
 	tos) traces_commands && [ -e $service/enable ] || echo "the kernel has no event rdma_cma:cm_send_req" ;;
 	esac
@@ -301,5 +314,5 @@ lacks()
 mark_log
 _beginning=$_mark
 run nvme limits sizes odd sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched data random together \
-	fio uring polled polled_io tos flush discard zeroes again queues capsule idle early in_time
+	fio uring polled polled_io tos flush discard zeroes again queues capsule invalidated idle early in_time
 finish

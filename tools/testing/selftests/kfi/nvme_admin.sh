@@ -127,6 +127,17 @@ over_ipv6()
 	leave && close_port && listen_at $ep_address && return $_result
 }
 
+# Without a device that leads there, the provider "loop" does, where only targets on kfabric listen. The log says so.
+case_over_loop()
+{
+	leave && loaded_here='' || return
+	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || return
+	mark_log
+	fails "Connection refused" traddr=203.0.113.1 && says 'over "loop", so the target must use kfabric, too'
+	_result=$?
+	unload $loaded_here && return $_result
+}
+
 # DH-HMAC-CHAP: of the host, of both, and with a wrong key, after which the target says nothing more.
 host=$config/nvmet/hosts/$hostnqn
 case_authenticated()
@@ -188,11 +199,12 @@ lacks()
 	case $1 in
 	authenticated) [ -e $config/nvmet/hosts ] && grep -q dhchap_secret /dev/nvme-fabrics || echo "no authentication" ;;
 	loaded_by_alias) [ "$transport" != rdma ] && [ -z "$KFI_MODULES" ] || echo "modprobe doesn't find kfi_nvme" ;;
+	over_loop) [ "$transport" != rdma ] && tests_loop || echo "no provider loop" ;;
 	renamed) not loaded nvme_rdma || echo "nvme-rdma was first" ;;
 	link_local) [ -n "$(ip -6 -o address show dev $ep_netdev scope link)" ] || echo "no link-local address" ;;
 	esac
 }
 
 run nvme_admin cli port listed identified discovered passthru passthru_fails reset deleted_at_once duplicate wrong_nqn wrong_host \
-	wrong_port wrong_address wrong_options full options ipv6 link_local authenticated unload loaded_by_alias renamed
+	wrong_port wrong_address wrong_options full options ipv6 link_local over_loop authenticated unload loaded_by_alias renamed
 finish
