@@ -684,7 +684,10 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *
  * Context: Any; doesn't sleep.
  * Return: @err.
  */
-int kfi_refuse(int err, const char *why) __cold;
+#define kfi_refuse(err, why)	kfi_refuse_call(__func__, err, why)
+
+/* The same, with the name of the call. */
+int kfi_refuse_call(const char *call, int err, const char *why) __cold;
 
 /*
  * How the inlines of this API dispatch: @obj->@tbl->@op(...), or @inval where @obj is NULL or an

@@ -12,7 +12,7 @@ EXPORT_SYMBOL_GPL(kfi_fabric);
 EXPORT_SYMBOL_GPL(kfi_freeinfo);
 EXPORT_SYMBOL_GPL(kfi_getinfo);
 EXPORT_SYMBOL_GPL(kfi_provider_deregister);
-EXPORT_SYMBOL_GPL(kfi_refuse);
+EXPORT_SYMBOL_GPL(kfi_refuse_call);
 EXPORT_SYMBOL_GPL(kfi_strerror);
 EXPORT_SYMBOL_GPL(kfi_tostr);
 EXPORT_SYMBOL_GPL(kfi_version);

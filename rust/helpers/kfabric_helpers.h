@@ -198,9 +198,6 @@ void kfi_helper_users_exit(struct kfi_helper_users *users);
 void kfi_helper_wait_left(unsigned long *users);
 void kfi_helper_wake_left(unsigned long *users);
 
-/* trace.c */
-void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value);
-
 /* netlink.c: what user space can see */
 
 /* The states of Documentation/netlink/kfi.yaml. */
@@ -292,6 +289,9 @@ DECLARE_TRACEPOINT(kfi_disconnected);
 DECLARE_TRACEPOINT(kfi_post);
 DECLARE_TRACEPOINT(kfi_complete);
 DECLARE_TRACEPOINT(kfi_pool);
+/* Fires an event whether it is on or not: only error paths call this. */
+void kfi_helper_trace_refused(const struct kfi_helper_object *of, const char *call, int err, const char *why,
+			      u64 index, u64 value);
 void kfi_helper_trace_mr_register(const struct kfi_helper_object *of);
 void kfi_helper_trace_mr_registered(const struct kfi_helper_object *of, int err);
 void kfi_helper_trace_mr_close(const struct kfi_helper_object *of);

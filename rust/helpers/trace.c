@@ -8,10 +8,10 @@
 
 #include "kfabric_helpers.h"
 
-/* Only error paths come here, so a call costs nothing that matters. */
-void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value)
+void kfi_helper_trace_refused(const struct kfi_helper_object *of, const char *call, int err, const char *why,
+			      u64 index, u64 value)
 {
-	trace_kfi_refused(err, why, index, value);
+	trace_kfi_refused(of, call, err, why, index, value);
 }
 
 /*
@@ -54,8 +54,10 @@ void kfi_helper_trace_pool(u64 domain_id, u32 pages, bool hit)
 	trace_kfi_pool(domain_id, pages, hit);
 }
 
-int kfi_refuse(int err, const char *why)
+int kfi_refuse_call(const char *call, int err, const char *why)
 {
-	trace_kfi_refused(err, why, U64_MAX, 0);
+	static const struct kfi_helper_object none = { .provider = "", .domain = "" };
+
+	trace_kfi_refused(&none, call, err, why, U64_MAX, 0);
 	return err;
 }

@@ -10,7 +10,16 @@
 #include "kfabric_helpers.h"
 
 /* The format files contain the values of these enumerators, for programs that read raw buffers. */
+TRACE_DEFINE_ENUM(KFI_CLASS_UNSPEC);
+TRACE_DEFINE_ENUM(KFI_CLASS_FABRIC);
+TRACE_DEFINE_ENUM(KFI_CLASS_DOMAIN);
 TRACE_DEFINE_ENUM(KFI_CLASS_EP);
+TRACE_DEFINE_ENUM(KFI_CLASS_SRX_CTX);
+TRACE_DEFINE_ENUM(KFI_CLASS_PEP);
+TRACE_DEFINE_ENUM(KFI_CLASS_MR);
+TRACE_DEFINE_ENUM(KFI_CLASS_EQ);
+TRACE_DEFINE_ENUM(KFI_CLASS_CQ);
+TRACE_DEFINE_ENUM(KFI_CLASS_CNTR);
 TRACE_DEFINE_ENUM(KFI_HELPER_OP_SEND);
 TRACE_DEFINE_ENUM(KFI_HELPER_OP_RECEIVE);
 TRACE_DEFINE_ENUM(KFI_HELPER_OP_READ);
@@ -20,26 +29,45 @@ TRACE_DEFINE_ENUM(KFI_HELPER_OP_ATOMIC);
 /*
  * kfi:kfi_refused - why a call was refused.
  *
- * err is the (negative) errno for the caller. index is the offending segment, or all ones without one.
- * value is the offending value.
+ * call is the slot or function, and class and id the object that it was called on, with the numbers of `kfi list`.
+ * All of them are empty or 0 where the core knows no better. err is the (negative) errno for the caller. index is the
+ * offending segment, or all ones without one. value is the offending value.
  */
 TRACE_EVENT(kfi_refused,
-	TP_PROTO(int err, const char *why, u64 index, u64 value),
-	TP_ARGS(err, why, index, value),
+	TP_PROTO(const struct kfi_helper_object *of, const char *call, int err, const char *why, u64 index, u64 value),
+	TP_ARGS(of, call, err, why, index, value),
 	TP_STRUCT__entry(
+		__string(call, call)
+		__string(provider, of->provider)
+		__string(domain, of->domain)
+		__field(u64, domain_id)
+		__field(u32, class)
+		__field(u64, id)
 		__field(int, err)
 		__string(why, why)
 		__field(s64, index)
 		__field(u64, value)
 	),
 	TP_fast_assign(
+		__assign_str(call);
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->class = of->class;
+		__entry->id = of->id;
 		__entry->err = err;
 		__assign_str(why);
 		__entry->index = index;
 		__entry->value = value;
 	),
-	TP_printk("err=%d why=\"%s\" index=%lld value=0x%llx", __entry->err, __get_str(why),
-		  __entry->index, __entry->value)
+	TP_printk("call=%s provider=%s domain=%s domain_id=%llu class=%s id=%llu err=%d why=\"%s\" index=%lld value=0x%llx",
+		  __get_str(call), __get_str(provider), __get_str(domain), __entry->domain_id,
+		  __print_symbolic(__entry->class, { KFI_CLASS_UNSPEC, "none" }, { KFI_CLASS_FABRIC, "fabric" },
+				   { KFI_CLASS_DOMAIN, "domain" }, { KFI_CLASS_EP, "ep" },
+				   { KFI_CLASS_SRX_CTX, "srx" }, { KFI_CLASS_PEP, "pep" },
+				   { KFI_CLASS_MR, "mr" }, { KFI_CLASS_EQ, "eq" }, { KFI_CLASS_CQ, "cq" },
+				   { KFI_CLASS_CNTR, "cntr" }),
+		  __entry->id, __entry->err, __get_str(why), __entry->index, __entry->value)
 );
 
 /* A registration or a close begins. The numbers of region and domain are those of `kfi list`. */

@@ -115,7 +115,7 @@ unsafe fn access(
         target.access(&initiator, addr, key, transfer)
     });
     // SAFETY: `target_fid` is null or an open object, as the caller promises.
-    unsafe { domain::answer(target_fid, done) }
+    unsafe { domain::answer(target_fid, c"access", done) }
 }
 
 /// Implements the slot `write`. May sleep.

@@ -134,7 +134,7 @@ unsafe extern "C" fn on_removal(
             }),
     };
     // SAFETY: `fid` is an open object by the contract of the C API.
-    unsafe { kfabric::domain::answer(fid, done) }
+    unsafe { kfabric::domain::answer(fid, c"on_removal", done) }
 }
 
 /// Implements `get_lkey`. Any context.

@@ -171,13 +171,14 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
     info: *mut *mut kfi_info,
 ) -> c_int {
     if info.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL")
+            .report_call(c"kfi_getinfo", c"");
     }
     let _noio = NoIo::enter();
     // SAFETY: The arguments meet the requirements: the caller promises that for this call.
     let (ret, found) = match unsafe { ask(version, node, service, flags, hints) } {
         Ok(found) => (0, found.into_raw()),
-        Err(refusal) => (refusal.report(), ptr::null_mut()),
+        Err(refusal) => (refusal.report_call(c"kfi_getinfo", c""), ptr::null_mut()),
     };
     // SAFETY: Not null, so valid.
     unsafe { *info = found };

@@ -309,7 +309,8 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
 ) -> c_int {
     let _noio = NoIo::enter();
     if fabric.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL")
+            .report_call(c"kfi_fabric", c"");
     }
     // SAFETY: `fabric` is not null, so valid. `attr` is null, an error pointer, or valid, as the C API demands.
     let attr = unsafe {
@@ -328,7 +329,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
             unsafe { *fabric = opened };
             0
         }
-        Err(refusal) => refusal.report(),
+        Err(refusal) => refusal.report_call(c"kfi_fabric", c""),
     }
 }
 

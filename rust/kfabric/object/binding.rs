@@ -136,5 +136,5 @@ pub(super) unsafe extern "C" fn bind<T: Binds>(
         T::bind(object, Other { fid: &other, flags })
     };
     // SAFETY: `fid` is an open object.
-    unsafe { Obj::call(fid, bind) }
+    unsafe { Obj::call(fid, c"bind", bind) }
 }

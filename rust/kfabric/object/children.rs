@@ -340,11 +340,6 @@ impl<T: Child> Place<T> {
         withdrawn.then(|| Withdrawn(self))
     }
 
-    /// Returns the number of the object among those of the parent. Any context.
-    pub(super) fn number(&self) -> u64 {
-        self.parent().child_list().number(&self.entry)
-    }
-
     /// Returns the parent.
     fn parent(&self) -> &Obj<T::Parent> {
         // SAFETY: The parent is open, because it counts this entry.
@@ -355,8 +350,12 @@ impl<T: Child> Place<T> {
 impl<T: Child> Leave for Place<T> {
     type Left = Left<T>;
 
-    fn domain_counters(&self) -> Option<&DomainCounters> {
-        T::Parent::domain_counters(self.parent())
+    fn number(&self) -> u64 {
+        self.entry.number()
+    }
+
+    fn locate(&self, about: &mut kfi_helper_object) -> Option<&DomainCounters> {
+        T::Parent::locate(self.parent(), about)
     }
 
     unsafe fn leave(&self) -> Left<T> {

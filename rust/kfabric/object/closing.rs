@@ -37,7 +37,7 @@ const BEING_CLOSED: Refusal = Refusal::new(Errno::EINVAL, c"the object is being 
 ///
 /// No requirements. The type of the slot is unsafe.
 unsafe extern "C" fn refuse(_fid: *mut kfid) -> c_int {
-    BEING_CLOSED.report()
+    BEING_CLOSED.report_call(c"close", c"")
 }
 
 /// Returns the table pointer of an object's fid.
@@ -72,7 +72,7 @@ impl<T: Object> Claim<T> {
     pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, c_int> {
         // SAFETY: `fid` is null, an error pointer, or an open object.
         if !unsafe { obj::is_of(fid, T::CLASS) } {
-            return Err(T::CLASS.refusal().report());
+            return Err(T::CLASS.refusal().report_call(c"close", c""));
         }
         // SAFETY: `fid` is an open object of this core, because its class is `T::CLASS`.
         let table = unsafe { table(fid) };
@@ -82,7 +82,7 @@ impl<T: Object> Claim<T> {
             || table.cmpxchg(found, Self::TABLE.as_ptr(), Full).is_err()
         {
             // The domain can't count the refusal: the other task may have freed the object.
-            return Err(BEING_CLOSED.report());
+            return Err(BEING_CLOSED.report_call(c"close", c""));
         }
         // INVARIANT: The object is open, and this task has replaced the table of its fid.
         NonNull::new(fid.cast())
@@ -172,7 +172,7 @@ unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
         Err(ret) => return ret,
     };
     if let Err(refusal) = T::close(&claim) {
-        return claim.refuse(refusal);
+        return claim.refuse(c"close", refusal);
     }
     let object = claim.keep().as_ptr();
     // SAFETY: This is the only call, because this task has claimed the object and frees it next. `left` is dropped

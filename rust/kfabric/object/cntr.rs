@@ -96,7 +96,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `cntr` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), cntr, |_, _| {
+        opening::open(domain.cast(), c"cntr_open", cntr, |_, _| {
             let can_wait = parse_attr(attr, parse)?;
             let counter = Arc::pin_init(CntrCore::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {
@@ -174,7 +174,7 @@ unsafe extern "C" fn wait(cntr: *mut kfid_cntr, threshold: u64, timeout: c_int) 
     // SAFETY: `cntr` is an open counter of this core, and close() returns EBUSY while a thread waits.
     let object = unsafe { CounterObject::from_c(cntr) };
     if !object.can_wait {
-        return object.refuse(CANT_WAIT);
+        return object.refuse(c"wait", CANT_WAIT);
     }
     let waited = object.counter.wait(threshold, queues::timeout(timeout));
     waited.map_or_else(Errno::to_c, |()| 0)

@@ -83,7 +83,7 @@ impl Bindable for CqBody {
     fn bound(object: &CqObject) -> Result<Arc<CqCore>, Refusal> {
         // No transfer reports to the queue before it is bound.
         let domain = object.parent().instance.number();
-        object.queue.identify(domain, object.place.number());
+        object.queue.identify(domain, Self::number(object));
         Ok(object.queue.clone())
     }
 }
@@ -310,32 +310,37 @@ pub(crate) unsafe extern "C" fn open(
     // until the queue is closed. An open queue calls the handler, and closing the queue waits for
     // the call.
     unsafe {
-        opening::open(domain.cast(), cq, |domain: &DomainObject, cq| {
-            let wanted = parse_attr(attr, parse)?;
-            let handler: Option<KBox<Notify>> = match comp_handler {
-                Some(call) => {
-                    let handler = Handler::new(call, cq, context);
-                    Some(KBox::new(move || handler.call(), GFP_KERNEL)?)
-                }
-                None => None,
-            };
-            let c = kfid_cq {
-                fid: CqObject::fid(context),
-                ops: OPS.as_ptr(),
-                comp_handler,
-            };
-            let delivery = Delivery {
-                cpu: wanted.cpu,
-                polled: domain.is_manual() && wanted.waits.is_none(),
-            };
-            let body = CqBody {
-                queue: CqCore::new(wanted.size, delivery, handler)?,
-                waiters: Children::new(),
-                format: wanted.format,
-                waits: wanted.waits,
-            };
-            Ok((c, body))
-        })
+        opening::open(
+            domain.cast(),
+            c"cq_open",
+            cq,
+            |domain: &DomainObject, cq| {
+                let wanted = parse_attr(attr, parse)?;
+                let handler: Option<KBox<Notify>> = match comp_handler {
+                    Some(call) => {
+                        let handler = Handler::new(call, cq, context);
+                        Some(KBox::new(move || handler.call(), GFP_KERNEL)?)
+                    }
+                    None => None,
+                };
+                let c = kfid_cq {
+                    fid: CqObject::fid(context),
+                    ops: OPS.as_ptr(),
+                    comp_handler,
+                };
+                let delivery = Delivery {
+                    cpu: wanted.cpu,
+                    polled: domain.is_manual() && wanted.waits.is_none(),
+                };
+                let body = CqBody {
+                    queue: CqCore::new(wanted.size, delivery, handler)?,
+                    waiters: Children::new(),
+                    format: wanted.format,
+                    waits: wanted.waits,
+                };
+                Ok((c, body))
+            },
+        )
     }
 }
 
@@ -397,7 +402,7 @@ unsafe extern "C" fn readfrom(
         Ok(cq.queue.read(out.count, put))
     };
     // SAFETY: `cq` is an open completion queue of this core.
-    unsafe { call(cq, read) }
+    unsafe { call(cq, c"read", read) }
 }
 
 /// Waits for completions and reads them: `kfi_cq_sread()`. Sleeps.
@@ -450,7 +455,7 @@ unsafe extern "C" fn sreadfrom(
         Ok(cq.queue.wait_and_read(out.count, threshold, left, put))
     };
     // SAFETY: `cq` is an open completion queue of this core.
-    unsafe { call(cq, read) }
+    unsafe { call(cq, c"sread", read) }
 }
 
 /// Writes a failed request for C.
@@ -503,7 +508,7 @@ unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut c::kfi_cq_err_entry, fl
         Ok(Ok(1))
     };
     // SAFETY: `cq` is an open completion queue of this core.
-    unsafe { call(cq, read) }
+    unsafe { call(cq, c"readerr", read) }
 }
 
 /// Wakes a waiter: `kfi_cq_signal()`. Any context.
@@ -515,7 +520,7 @@ unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
     // SAFETY: `cq` is an open completion queue of this core.
     let cq = unsafe { CqObject::from_c(cq) };
     if cq.waits.is_none() {
-        return cq.refuse(CANT_WAIT);
+        return cq.refuse(c"signal", CANT_WAIT);
     }
     cq.queue.signal();
     0

@@ -179,13 +179,13 @@ pub unsafe fn from_fid<'a, D: DomainOps>(fid: *mut kfid) -> Option<&'a D> {
     domain.provider().as_any().downcast_ref()
 }
 
-/// Returns the C result of a call on the domain behind a fid. Counts and reports a refusal. A provider calls this in
-/// its extensions. Any context.
+/// Returns the C result of the call with this name on the domain behind a fid. Counts and reports a refusal. A provider
+/// calls this in its extensions. Any context.
 ///
 /// # Safety
 ///
 /// `fid` is null or an object that is open for the call.
-pub unsafe fn answer(fid: *mut kfid, done: Result<(), Refusal>) -> c_int {
+pub unsafe fn answer(fid: *mut kfid, call: &CStr, done: Result<(), Refusal>) -> c_int {
     // SAFETY: `fid` is null or open for the call.
-    unsafe { DomainObject::answer(fid, done.map(|()| 0)) }
+    unsafe { DomainObject::answer(fid, call, done.map(|()| 0)) }
 }

@@ -171,7 +171,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `eq` is null or valid for writes. `attr` is null,
     // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
     unsafe {
-        opening::open(fabric.cast(), eq, |_, eq| {
+        opening::open(fabric.cast(), c"eq_open", eq, |_, eq| {
             let (size, waits, writable) = parse_attr(attr, parse)?;
             let called = handler.map(|call| Handler::new(call, eq, context));
             let c = kfid_eq {
@@ -231,7 +231,7 @@ unsafe extern "C" fn read(
         eq.queue.read(peek, |event| unsafe { out.put(event) })
     };
     // SAFETY: `eq` is an open event queue of this core.
-    unsafe { call(eq, read) }
+    unsafe { call(eq, c"read", read) }
 }
 
 /// Waits for an event and reads it: `kfi_eq_sread()`. Sleeps.
@@ -263,7 +263,7 @@ unsafe extern "C" fn sread(
         eq.queue.wait_and_read(peek, queues::timeout(timeout), put)
     };
     // SAFETY: `eq` is an open event queue of this core.
-    unsafe { call(eq, read) }
+    unsafe { call(eq, c"sread", read) }
 }
 
 /// Reads an error event: `kfi_eq_readerr()`. Any context.
@@ -287,7 +287,7 @@ unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut c::kfi_eq_err_entry, fl
         Ok(Ok(size_of::<c::kfi_eq_err_entry>()))
     };
     // SAFETY: `eq` is an open event queue of this core.
-    unsafe { call(eq, read) }
+    unsafe { call(eq, c"readerr", read) }
 }
 
 /// Returns whether a consumer may write this event.
@@ -332,5 +332,5 @@ unsafe extern "C" fn write(
         }
     };
     // SAFETY: `eq` is an open event queue of this core.
-    unsafe { call(eq, write) }
+    unsafe { call(eq, c"write", write) }
 }

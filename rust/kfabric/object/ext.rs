@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     // SAFETY: `fid` is an open object. Unless they are null, `ops` is valid for writes and `name` is a string.
     unsafe {
-        DomainObject::call(fid, |domain| {
+        DomainObject::call(fid, c"ops_open", |domain| {
             if ops.is_null() || name.is_null() {
                 let why = c"no name or no output pointer";
                 return Err(Refusal::new(Errno::EINVAL, why));
@@ -141,7 +141,7 @@ unsafe extern "C" fn regattr_many(
         Ok(answers.first_error())
     };
     // SAFETY: `fid` is null or an open object.
-    unsafe { DomainObject::answer(fid, register()) }
+    unsafe { DomainObject::answer(fid, c"regattr_many", register()) }
 }
 
 /// Closes regions: the `close_many` slot. Sleeps until no peer can access the memory of the closed regions.
@@ -152,7 +152,7 @@ unsafe extern "C" fn regattr_many(
 /// - `errs` is null or valid for writes of `count` elements.
 unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *mut c_int) -> c_int {
     if mrs.is_null() {
-        return Refusal::new(Errno::EINVAL, c"mrs is NULL").report();
+        return Refusal::new(Errno::EINVAL, c"mrs is NULL").report_call(c"close_many", c"");
     }
     // SAFETY: `mrs` isn't null, so it has `count` elements.
     let mrs = unsafe { slice::from_raw_parts(mrs, count) };
@@ -260,12 +260,12 @@ unsafe extern "C" fn map_sg(
             )),
         });
     // SAFETY: `fid` is null or an open object.
-    unsafe { DomainObject::answer(fid, mapped) }
+    unsafe { DomainObject::answer(fid, c"map_sg", mapped) }
 }
 
 /// Defines the slots without a return value. They only report bad arguments.
 macro_rules! quiet_call {
-    ($name:ident, $method:ident) => {
+    ($name:ident, $called:literal, $method:ident) => {
         /// Unmaps or syncs a list. May sleep.
         ///
         /// # Safety
@@ -284,16 +284,16 @@ macro_rules! quiet_call {
                 Ok((dma, list, direction)) => dma.$method(list, direction),
                 // SAFETY: `fid` is null or an open object.
                 Err(refusal) => unsafe {
-                    DomainObject::answer::<c_int>(fid, Err(refusal));
+                    DomainObject::answer::<c_int>(fid, $called, Err(refusal));
                 },
             }
         }
     };
 }
 
-quiet_call!(unmap_sg, unmap);
-quiet_call!(sync_sg_for_cpu, sync_for_cpu);
-quiet_call!(sync_sg_for_device, sync_for_device);
+quiet_call!(unmap_sg, c"unmap_sg", unmap);
+quiet_call!(sync_sg_for_cpu, c"sync_sg_for_cpu", sync_for_cpu);
+quiet_call!(sync_sg_for_device, c"sync_sg_for_device", sync_for_device);
 
 pub(crate) const RAW_NAME: &CStr = c_str(c::KFI_RAW_OPS_1);
 
@@ -318,7 +318,11 @@ unsafe extern "C" fn resolve(
     count: *mut usize,
 ) -> c_int {
     // SAFETY: `fid` is null or an open object. `count` is null or valid, and `iov` null or valid for `*count` entries.
-    unsafe { DomainObject::call(fid, |domain| split(domain, key, (addr, len), iov, count)) }
+    unsafe {
+        DomainObject::call(fid, c"resolve", |domain| {
+            split(domain, key, (addr, len), iov, count)
+        })
+    }
 }
 
 /// Splits an access by a mapped key.
@@ -425,7 +429,11 @@ pub(crate) static RESERVE_OPS: Table<c::kfi_reserve_ops> = Table(c::kfi_reserve_
 /// `fid` is null or an open object.
 unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_int {
     // SAFETY: `fid` is null or an open object.
-    unsafe { DomainObject::call(fid, |domain| allocate_reserve(domain, count, pages)) }
+    unsafe {
+        DomainObject::call(fid, c"reserve", |domain| {
+            allocate_reserve(domain, count, pages)
+        })
+    }
 }
 
 fn allocate_reserve(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> {

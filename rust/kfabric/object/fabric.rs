@@ -5,6 +5,7 @@
 pub(crate) mod open;
 
 use super::{
+    counters::DomainCounters,
     instances::Instance,
     prelude::*,
     queues::Words, //
@@ -44,6 +45,18 @@ impl Object for FabricBody {
     type Place = ();
     const CLASS: &'static Class = &FABRIC;
     const OPS: kfi_ops = slots::<Self>();
+
+    fn number(object: &FabricObject) -> u64 {
+        object.instance.number()
+    }
+
+    fn locate<'a>(
+        object: &'a FabricObject,
+        about: &mut c::kfi_helper_object,
+    ) -> Option<&'a DomainCounters> {
+        about.provider = object.provider.as_char_ptr();
+        None
+    }
 
     // The core replaces the table of an open fabric's fid, so the table of the fabric decides.
     unsafe fn is_of(fid: *const kfid) -> bool {

@@ -12,6 +12,7 @@ use crate::{
 };
 use core::ops::Deref;
 use kernel::types::Opaque;
+use kfi_bindings::kfi_helper_object;
 
 /// A C structure of an object.
 pub(crate) trait Fid {
@@ -54,11 +55,20 @@ pub(crate) trait Object: Sized + 'static {
 
     /// Adds to a listing what only objects of this class have. Any context; the lock of the parent's list of children
     /// may be held.
-    fn describe(_object: &Obj<Self>, _about: &mut kfi_bindings::kfi_helper_object) {}
+    fn describe(_object: &Obj<Self>, _about: &mut kfi_helper_object) {}
 
-    /// Returns the counters of the object's domain, or of the object if it is a domain. Any context.
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
-        object.place.domain_counters()
+    /// Returns the number of the object, as a listing shows it. Any context.
+    fn number(object: &Obj<Self>) -> u64 {
+        object.place.number()
+    }
+
+    /// Adds the names of provider and domain and the number of the domain to the description of an object. Returns the
+    /// counters of the domain, if the object is in one or is one. Any context.
+    fn locate<'a>(
+        object: &'a Obj<Self>,
+        about: &mut kfi_helper_object,
+    ) -> Option<&'a DomainCounters> {
+        object.place.locate(about)
     }
 
     /// Returns whether `fid` is an object of this class. Any context.
@@ -77,8 +87,13 @@ pub(crate) trait Leave {
     /// A guard that keeps the parent open.
     type Left;
 
-    /// Returns the counters of the domain that the parent is or belongs to. Any context.
-    fn domain_counters(&self) -> Option<&DomainCounters> {
+    /// Returns the [number](Object::number) of the object. Any context.
+    fn number(&self) -> u64 {
+        0
+    }
+
+    /// Adds the parent's [location](Object::locate) to the description of the object. Any context.
+    fn locate(&self, _about: &mut kfi_helper_object) -> Option<&DomainCounters> {
         None
     }
 
@@ -182,46 +197,60 @@ impl<T: Object> Obj<T> {
         unsafe { &*c.cast::<Self>() }
     }
 
-    /// Calls `call` with the object behind a fid. [Counts and reports](Self::answer) a refusal. Process context.
+    /// Calls `f` with the object behind a fid, for the call with this name. [Counts and reports](Self::answer) a
+    /// refusal. Process context.
     ///
     /// # Safety
     ///
     /// `fid` is null, an error pointer, or an open object for the call, of this core or of another provider.
     pub(crate) unsafe fn call(
         fid: *mut kfid,
-        call: impl FnOnce(&Self) -> Result<(), Refusal>,
+        call: &CStr,
+        f: impl FnOnce(&Self) -> Result<(), Refusal>,
     ) -> c_int {
         let _noio = NoIo::enter();
         // SAFETY: `fid` is null, an error pointer, or an open object for the call.
-        unsafe { Self::answer(fid, Self::from_fid(fid).and_then(call).map(|()| 0)) }
+        unsafe { Self::answer(fid, call, Self::from_fid(fid).and_then(f).map(|()| 0)) }
     }
 
-    /// Returns the C result of a call on the object behind a fid. [Counts and reports](Self::refuse) a refusal. Any
-    /// context.
+    /// Returns the C result of the call with this name on the object behind a fid. [Counts and reports](Self::refuse) a
+    /// refusal. Any context.
     ///
     /// # Safety
     ///
     /// `fid` is null, an error pointer, or an open object for the call, of this core or of another provider.
-    pub(crate) unsafe fn answer<R: SlotReturn>(fid: *mut kfid, done: Result<R, Refusal>) -> R {
+    pub(crate) unsafe fn answer<R: SlotReturn>(
+        fid: *mut kfid,
+        call: &CStr,
+        done: Result<R, Refusal>,
+    ) -> R {
         done.unwrap_or_else(|refusal| {
             // SAFETY: `fid` is null, an error pointer, or an open object for the call.
             R::of(match unsafe { Self::from_fid(fid) } {
-                Ok(object) => object.refuse(refusal),
-                Err(_) => refusal.report(),
+                Ok(object) => object.refuse(call, refusal),
+                Err(_) => refusal.report_call(call, c""),
             })
         })
     }
 
-    /// Counts a refusal in the object's domain, if it has one, and [reports](Refusal::report) it. Any context.
+    /// Counts a refusal of the call of this name in the object's domain, if it has one, and
+    /// [reports](Refusal::report) it. Any context.
     #[cold]
-    pub(super) fn refuse(&self, refusal: Refusal) -> c_int {
-        if let Some(counters) = T::domain_counters(self) {
+    pub(super) fn refuse(&self, call: &CStr, refusal: Refusal) -> c_int {
+        let mut about = kfi_helper_object {
+            provider: c"".as_char_ptr(),
+            domain: c"".as_char_ptr(),
+            class: T::CLASS.number(),
+            id: T::number(self),
+            ..pin_init::zeroed()
+        };
+        if let Some(counters) = T::locate(self, &mut about) {
             counters.count_refusal(refusal.errno());
         }
         match refusal.errno() {
             // A full queue, or a close that would have to wait, is no mistake of the caller. So there is no event.
             Errno::EAGAIN => Errno::EAGAIN.to_c(),
-            _ => refusal.report(),
+            _ => refusal.report_on(call, &about),
         }
     }
 }

@@ -29,7 +29,8 @@ impl<C> Out<C> {
     }
 }
 
-/// Checks the pointers of a call that opens an object, calls `open`, and reports a refusal. Process context.
+/// Checks the pointers of a call that opens an object, calls `open`, and reports a refusal. `name` is the name of the
+/// call. Process context.
 ///
 /// # Safety
 ///
@@ -37,22 +38,23 @@ impl<C> Out<C> {
 /// - `out` is null or valid for writes.
 pub(crate) unsafe fn call<P: Parent, C>(
     parent: *mut kfid,
+    name: &CStr,
     out: *mut *mut C,
     open: impl FnOnce(&Obj<P>, Out<C>) -> Result<(), Refusal>,
 ) -> c_int {
     if out.is_null() {
         let refusal = Refusal::new(Errno::EINVAL, c"output pointer is NULL");
         // SAFETY: `parent` is null or an open object.
-        return unsafe { Obj::<P>::answer(parent, Err(refusal)) };
+        return unsafe { Obj::<P>::answer(parent, name, Err(refusal)) };
     }
     // SAFETY: `out` isn't null, so it is valid for writes.
     unsafe { *out = ptr::null_mut() };
     // SAFETY: `parent` is null or an open object.
     // INVARIANT: `out` isn't null, so it is valid for writes during the call.
-    unsafe { Obj::call(parent, |parent| open(parent, Out(out))) }
+    unsafe { Obj::call(parent, name, |parent| open(parent, Out(out))) }
 }
 
-/// Opens an object in a parent. May sleep.
+/// Opens an object in a parent: the call of this name. May sleep.
 ///
 /// `make` gets the parent and the address of the object. It returns the C structure and the core's part.
 ///
@@ -62,6 +64,7 @@ pub(crate) unsafe fn call<P: Parent, C>(
 /// - `out` is null or valid for writes.
 pub(crate) unsafe fn open<T, I>(
     parent: *mut kfid,
+    name: &CStr,
     out: *mut *mut T::C,
     make: impl FnOnce(&Obj<T::Parent>, *mut T::C) -> Result<(T::C, I), Refusal>,
 ) -> c_int
@@ -71,7 +74,7 @@ where
 {
     // SAFETY: `parent` is null or an open object. `out` is null or valid for writes.
     unsafe {
-        call(parent, out, |parent: &Obj<T::Parent>, out| {
+        call(parent, name, out, |parent: &Obj<T::Parent>, out| {
             let place = Coming::<T>::new(parent)?;
             let mut object = KBox::<Obj<T>>::new_uninit(GFP_KERNEL)?;
             let (c, body) = make(parent, object.as_mut_ptr().cast())?;

@@ -255,7 +255,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `pep` is null or valid for writes. `info` is null,
     // an error pointer, or valid for the call.
     unsafe {
-        opening::open(fabric.cast(), pep, |fabric, pep| {
+        opening::open(fabric.cast(), c"passive_ep", pep, |fabric, pep| {
             make(fabric, info, pep, context)
         })
     }
@@ -286,7 +286,7 @@ pub(super) static EP: Table<c::kfi_ops_ep> = unserved!(
 unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
-        PepObject::call(fid, |pep| match u32::try_from(command) {
+        PepObject::call(fid, c"control", |pep| match u32::try_from(command) {
             Ok(c::KFI_BACKLOG) => {
                 pep.set_backlog(*arg.cast::<c_int>().as_ref().ok_or(Refusal::NULL)?)
             }
@@ -318,7 +318,7 @@ pub(super) static CM: Table<c::kfi_ops_cm> = Table(c::kfi_ops_cm {
 unsafe extern "C" fn setname(fid: *mut kfid, addr: *mut c_void, len: usize) -> c_int {
     // SAFETY: `fid` is an open object. `addr` is null or has `len` bytes.
     unsafe {
-        Obj::call(fid, |pep: &PepObject| {
+        Obj::call(fid, c"setname", |pep: &PepObject| {
             let address = sockaddr::read(addr, Some(len))?;
             pep.set_address(address)
         })
@@ -335,7 +335,7 @@ unsafe extern "C" fn setname(fid: *mut kfid, addr: *mut c_void, len: usize) -> c
 unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
     unsafe {
-        Obj::call(fid, |pep: &PepObject| {
+        Obj::call(fid, c"getname", |pep: &PepObject| {
             sockaddr::write(pep.address(), addr, len)
         })
     }
@@ -348,7 +348,7 @@ unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize)
 /// `pep` is an open object.
 unsafe extern "C" fn listen(pep: *mut c::kfid_pep) -> c_int {
     // SAFETY: `pep` is an open object, and begins with its fid.
-    unsafe { Obj::call(pep.cast(), |pep: &PepObject| pep.listen()) }
+    unsafe { Obj::call(pep.cast(), c"listen", |pep: &PepObject| pep.listen()) }
 }
 
 /// Rejects a connection request: `kfi_reject()`. May sleep.
@@ -365,7 +365,7 @@ unsafe extern "C" fn reject(
 ) -> c_int {
     // SAFETY: `pep` is an open object, and begins with its fid. `param` is null or has `paramlen` bytes.
     unsafe {
-        Obj::call(pep.cast(), |object: &PepObject| {
+        Obj::call(pep.cast(), c"reject", |object: &PepObject| {
             let data = private_data(param, paramlen)?;
             let [_, _, most] = object.limits.cm_data_size;
             if data.len() > most {

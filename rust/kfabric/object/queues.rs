@@ -32,7 +32,7 @@ pub(super) fn timeout(msecs: c_int) -> Option<Jiffies> {
 /// refusal.
 pub(super) type ReadResult = Result<usize, Errno>;
 
-/// Calls `call`, which reads from a queue or writes to it. Reports a refusal, and returns the
+/// Calls `f`, which reads from a queue or writes to it. Reports a refusal of the call of this name, and returns the
 /// return value for C.
 ///
 /// # Safety
@@ -40,14 +40,15 @@ pub(super) type ReadResult = Result<usize, Errno>;
 /// `queue` must be an open queue of this core.
 pub(super) unsafe fn call<T: Object>(
     queue: *mut T::C,
-    call: impl FnOnce(&Obj<T>) -> Result<ReadResult, Refusal>,
+    call: &CStr,
+    f: impl FnOnce(&Obj<T>) -> Result<ReadResult, Refusal>,
 ) -> isize {
     // SAFETY: `queue` is an open queue of this core.
     let queue = unsafe { Obj::from_c(queue) };
-    let errno = match call(queue) {
+    let errno = match f(queue) {
         Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
         Ok(Err(errno)) => errno.to_c(),
-        Err(refusal) => queue.refuse(refusal),
+        Err(refusal) => queue.refuse(call, refusal),
     };
     signed_size(errno)
 }

@@ -299,7 +299,7 @@ unsafe extern "C" fn open(
 ) -> c_int {
     // SAFETY: `fid` is null or an open object, and `mr` null or valid for writes.
     unsafe {
-        opening::call(fid, mr, |domain: &DomainObject, out| {
+        opening::call(fid, c"reuse_open", mr, |domain: &DomainObject, out| {
             let ep = EndpointObject::from_fid(ep.cast())?;
             out.put(open_in(domain, ep, pages, context)?);
             Ok(())
@@ -398,7 +398,7 @@ unsafe extern "C" fn fill(
     // SAFETY: `mr` is null or an open object.
     unsafe {
         let filled = ReusableObject::from_fid(mr.cast()).and_then(fill);
-        ReusableObject::answer(mr.cast(), filled.map(|()| 0))
+        ReusableObject::answer(mr.cast(), c"fill", filled.map(|()| 0))
     }
 }
 
@@ -414,7 +414,7 @@ unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
             Ok(mut part) => part.empty_now(),
             Err(_) => Err(Errno::EAGAIN.into()),
         });
-        ReusableObject::answer(mr.cast(), emptied.map(|()| 0))
+        ReusableObject::answer(mr.cast(), c"empty_now", emptied.map(|()| 0))
     }
 }
 
@@ -425,7 +425,7 @@ unsafe extern "C" fn empty_now(mr: *mut kfid_mr) -> c_int {
 /// `mr` is null or an open object.
 unsafe extern "C" fn empty(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open object.
-    unsafe { ReusableObject::call(mr.cast(), |object| object.wait_for().empty()) }
+    unsafe { ReusableObject::call(mr.cast(), c"empty", |object| object.wait_for().empty()) }
 }
 
 /// Posts the requests of an endpoint that wait for more: the `flush` slot. Any context.
@@ -437,7 +437,7 @@ unsafe extern "C" fn flush(ep: *mut kfid_ep) -> c_int {
     // SAFETY: `ep` is null or an open object.
     unsafe {
         let flushed = EndpointObject::from_fid(ep.cast()).and_then(|ep| ep.flush());
-        EndpointObject::answer(ep.cast(), flushed.map(|()| 0))
+        EndpointObject::answer(ep.cast(), c"flush", flushed.map(|()| 0))
     }
 }
 

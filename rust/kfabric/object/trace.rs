@@ -107,12 +107,9 @@ pub(super) fn posted<T: Child<Parent = DomainBody>>(
 
 /// Returns the description of an unknown object in a domain. The strings are those of the domain.
 fn in_domain(domain: &DomainObject) -> c::kfi_helper_object {
-    c::kfi_helper_object {
-        parent: domain.instance.number(),
-        provider: domain.parent().provider.as_char_ptr(),
-        domain: domain.name.as_deref().unwrap_or(c"").as_char_ptr(),
-        ..pin_init::zeroed()
-    }
+    let mut of = pin_init::zeroed();
+    DomainBody::locate(domain, &mut of);
+    of
 }
 
 /// Calls `f` with the description of an object.
@@ -123,7 +120,7 @@ fn with_object<T: Child<Parent = DomainBody>>(
     f: impl FnOnce(&c::kfi_helper_object),
 ) {
     let mut of = c::kfi_helper_object {
-        id: object.place.number(),
+        id: T::number(object),
         ..in_domain(object.parent())
     };
     closing::describe(object, &mut of);

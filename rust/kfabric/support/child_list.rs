@@ -108,7 +108,7 @@ pub(crate) struct ChildEntry {
     kind: *const ChildKind,
     node: Node,
     /// The number among the entries of the part, or 0 before it has joined. It may wrap.
-    number: Cell<u32>,
+    number: Atomic<u32>,
     /// When it joined, in seconds since the machine was started.
     since: Cell<u32>,
 }
@@ -168,10 +168,10 @@ impl ChildList {
     pub(crate) unsafe fn join(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
-            if entry.number.get() == 0 {
+            if entry.number.load(Relaxed) == 0 {
                 let number = lists.joined.get().wrapping_add(1).max(1);
                 lists.joined.set(number);
-                entry.number.set(number);
+                entry.number.store(number, Relaxed);
                 entry.since.set(seconds());
             }
             // SAFETY: The entry is in no list: it joins once. The lock is held. The entry stays where it
@@ -232,18 +232,10 @@ impl ChildList {
         })
     }
 
-    /// Returns the number of an entry of this list, as a listing shows it, once the entry has joined. Any context.
-    pub(crate) fn number(&self, entry: &ChildEntry) -> u64 {
-        let PartOf(index) = entry.part();
-        self.part(entry.part())
-            .lists
-            .with(|_| entry.number_in(index))
-    }
-
     /// Calls `each` with the listing entry of each child. `each` runs with a lock held and interrupts
     /// off. Any context.
     pub(crate) fn describe(&self, mut each: impl FnMut(kfi_helper_object)) {
-        for (index, part) in self.parts.iter().enumerate() {
+        for part in &self.parts {
             part.lists.with(|lists| {
                 for head in [&lists.open, &lists.ended] {
                     // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry that has
@@ -252,7 +244,7 @@ impl ChildList {
                         let mut next = head.first();
                         while let Some(node) = next {
                             let entry = ChildEntry::of(node);
-                            each(entry.as_ref().about(index, entry));
+                            each(entry.as_ref().about(entry));
                             next = node.as_ref().next();
                         }
                     }
@@ -352,7 +344,7 @@ impl ChildEntry {
         Self {
             kind: ptr::from_ref(kind).map_addr(|address| address | part),
             node: Node::new(),
-            number: Cell::new(0),
+            number: Atomic::new(0),
             since: Cell::new(0),
         }
     }
@@ -370,20 +362,21 @@ impl ChildEntry {
         PartOf(self.kind.addr() & PART_BITS)
     }
 
-    /// Returns the number of the child, whose part has this index and is locked.
-    fn number_in(&self, part: usize) -> u64 {
-        u64::from(self.number.get()) * num::widen(PARTS) + num::widen(part)
+    /// Returns the number of the child, as a listing shows it, once the entry has joined. Any context.
+    pub(crate) fn number(&self) -> u64 {
+        let PartOf(part) = self.part();
+        u64::from(self.number.load(Relaxed)) * num::widen(PARTS) + num::widen(part)
     }
 
-    /// Returns the listing entry of the child, whose part has this index.
+    /// Returns the listing entry of the child.
     ///
     /// # Safety
     ///
     /// - `this` points to this entry, and to the child that it is a field of.
     /// - The caller holds the lock of the part, and the entry is in it.
-    unsafe fn about(&self, part: usize, this: NonNull<Self>) -> kfi_helper_object {
+    unsafe fn about(&self, this: NonNull<Self>) -> kfi_helper_object {
         let mut about = kfi_helper_object {
-            id: self.number_in(part),
+            id: self.number(),
             age: seconds().saturating_sub(self.since.get()),
             ..pin_init::zeroed()
         };

@@ -11,6 +11,7 @@ use kernel::{
         CStrExt, //
     }, //
 };
+use kfi_bindings::kfi_helper_object;
 
 /// A refusal: the documented error number, and the reason for a person.
 ///
@@ -83,10 +84,29 @@ impl Refusal {
     ///
     /// It must be called once, where the C call returns. The core does so for all its own calls.
     pub fn report(self) -> kernel::ffi::c_int {
+        self.report_call(c"", c"")
+    }
+
+    /// Reports the refusal of a call that has no object, or none that may be used, as [`report`](Self::report) does.
+    /// `provider` is empty if no provider refuses. Any context.
+    pub(crate) fn report_call(self, call: &CStr, provider: &CStr) -> kernel::ffi::c_int {
+        let of = kfi_helper_object {
+            provider: provider.as_char_ptr(),
+            domain: c"".as_char_ptr(),
+            ..pin_init::zeroed()
+        };
+        self.report_on(call, &of)
+    }
+
+    /// Reports the refusal of a call on an object, as [`report`](Self::report) does. The strings of the object are not
+    /// null. Any context.
+    pub(crate) fn report_on(self, call: &CStr, of: &kfi_helper_object) -> kernel::ffi::c_int {
         let index = self.index.map_or(u64::MAX, crate::support::num::widen);
-        // SAFETY: `why` is a NUL-terminated string that lives forever.
+        // SAFETY: `of`, its strings, `call` and `why` are valid for the call.
         unsafe {
             kfi_bindings::kfi_helper_trace_refused(
+                of,
+                call.as_char_ptr(),
                 self.errno.to_c(),
                 self.why.as_char_ptr(),
                 index,

@@ -14,6 +14,20 @@ pub struct Refusal {
     pub task: String,
     pub pid: u32,
     pub errno: String,
+    /// The slot or function that was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The class of the object, and its number as `kfi list` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain_id: Option<u64>,
     pub reason: String,
     /// The offending segment, if the call has segments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +45,24 @@ impl fmt::Display for Refusal {
             reason,
             ..
         } = self;
-        write!(f, "{time:14.6}  {task}[{pid}]  {errno}  {reason}")?;
+        write!(f, "{time:14.6}  {task}[{pid}]  {errno}  ")?;
+        if let Some(call) = &self.call {
+            write!(f, "{call}")?;
+            if let (Some(class), Some(id)) = (&self.class, self.id) {
+                write!(f, " on {class} {id}")?;
+                if let Some(domain) = self.domain_id.filter(|_| class != "domain") {
+                    write!(f, " in domain {domain}")?;
+                }
+            }
+            if let Some(provider) = &self.provider {
+                write!(f, " of {provider}")?;
+            }
+            if let Some(domain) = &self.domain {
+                write!(f, " {domain}")?;
+            }
+            f.write_str("  ")?;
+        }
+        f.write_str(reason)?;
         if let Some(segment) = self.segment {
             write!(f, "  segment {segment}")?;
         }
@@ -46,7 +77,7 @@ impl fmt::Display for Refusal {
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Line {
-    Refusal(Refusal),
+    Refusal(Box<Refusal>),
     /// Anything else, as the number of events that were lost.
     Other {
         text: String,
@@ -57,9 +88,9 @@ impl Line {
     pub fn parse(line: &str) -> Self {
         refusal(line).map_or_else(
             || Self::Other {
-                text: line.trim().replace(|i: char| i.is_control(), "?"),
+                text: printable(line.trim()),
             },
-            Self::Refusal,
+            |refusal| Self::Refusal(Box::new(refusal)),
         )
     }
 }
@@ -105,13 +136,29 @@ impl<'a> Head<'a> {
     }
 }
 
+/// Replaces what terminals do not print.
+fn printable(text: &str) -> String {
+    text.replace(|i: char| i.is_control(), "?")
+}
+
 fn refusal(line: &str) -> Option<Refusal> {
-    // The head, and then "err=-22 why="..." index=-1 value=0x0".
+    // The head, and then "call=reg provider=verbs domain=rxe0 domain_id=2 class=domain id=2 err=-22 why="..." index=-1
+    // value=0x0".
     let (head, mut rest) = line.split_once(": kfi_refused: ")?;
     let head = Head::parse(head)?;
     let (mut errno_of, mut why, mut index, mut value) = (None, None, None, None);
+    let (mut call, mut class, mut id) = (None, None, None);
+    let (mut provider, mut domain, mut domain_id) = (None, None, None);
+    let known = |text: &str| (!text.is_empty() && text != "none").then(|| printable(text));
+    let number = |text: &str| text.parse::<u64>().ok().filter(|i| *i != 0);
     while let Some((name, text)) = field(&mut rest) {
         match name {
+            "call" => call = known(text),
+            "class" => class = known(text),
+            "id" => id = number(text),
+            "provider" => provider = known(text),
+            "domain" => domain = known(text),
+            "domain_id" => domain_id = number(text),
             "err" => errno_of = Some(errno(text.parse().ok()?)),
             "why" => why = Some(text),
             "index" => index = Some(text.parse::<i64>().ok()?),
@@ -123,10 +170,16 @@ fn refusal(line: &str) -> Option<Refusal> {
     }
     Some(Refusal {
         time: head.time.parse().ok()?,
-        task: head.task.replace(|i: char| i.is_control(), "?"),
+        task: printable(head.task),
         pid: head.pid,
         errno: errno_of?,
-        reason: why?.replace(|i: char| i.is_control(), "?"),
+        call,
+        class,
+        id,
+        provider,
+        domain,
+        domain_id,
+        reason: printable(why?),
         segment: u64::try_from(index?).ok(),
         value: value?,
     })

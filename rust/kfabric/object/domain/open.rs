@@ -147,7 +147,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `fabric` is null or open, and begins with its fid. `domain` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     let ret = unsafe {
-        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
+        opening::open::<DomainBody, _>(fabric.cast(), c"domain", domain, |fabric, domain| {
             make(
                 fabric,
                 info_ref(info)?,
@@ -178,7 +178,17 @@ impl Object for DomainBody {
         object.describe_counters(about);
     }
 
-    fn domain_counters(object: &Obj<Self>) -> Option<&DomainCounters> {
+    fn number(object: &DomainObject) -> u64 {
+        object.instance.number()
+    }
+
+    fn locate<'a>(
+        object: &'a DomainObject,
+        about: &mut c::kfi_helper_object,
+    ) -> Option<&'a DomainCounters> {
+        <Self as Child>::Parent::locate(object.parent(), about);
+        about.parent = object.instance.number();
+        about.domain = object.name.as_deref().unwrap_or(c"").as_char_ptr();
         Some(&object.counters)
     }
 }
@@ -216,7 +226,7 @@ pub(super) static MR: Table<c::kfi_ops_mr> = Table(c::kfi_ops_mr {
 pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
-        DomainObject::call(fid, |domain| match u32::try_from(command) {
+        DomainObject::call(fid, c"control", |domain| match u32::try_from(command) {
             Ok(c::KFI_MAP_RAW_MR) => map(domain, arg),
             Ok(c::KFI_UNMAP_KEY) => unmap(domain, arg),
             _ => Err(Errno::ENOSYS.into()),
@@ -261,7 +271,7 @@ pub(super) unsafe extern "C" fn query_atomic(
         Ok(())
     });
     // SAFETY: `domain` is an open object, and begins with its fid.
-    unsafe { DomainObject::answer(fid, found.map(|()| 0)) }
+    unsafe { DomainObject::answer(fid, c"query_atomic", found.map(|()| 0)) }
 }
 
 /// Copies a raw key from C before the checks, because a peer may write to the original at the same time. May sleep.

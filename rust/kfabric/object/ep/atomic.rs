@@ -217,7 +217,7 @@ macro_rules! slots {
                         flags: CallFlags::Default,
                         context,
                     };
-                    with_target(ep, |target| args.post(target).map(|()| 0))
+                    with_target(ep, || c"atomic", |target| args.post(target).map(|()| 0))
                 }
             }
         )*
@@ -291,7 +291,7 @@ unsafe extern "C" fn inject(
         context: ptr::null_mut(),
     };
     // SAFETY: `ep` is an open object.
-    unsafe { with_target(ep, |target| args.post(target).map(|()| 0)) }
+    unsafe { with_target(ep, || c"atomic", |target| args.post(target).map(|()| 0)) }
 }
 
 /// Posts the atomic operation that a structure describes.
@@ -332,7 +332,7 @@ unsafe fn post_msg(
         }
     };
     // SAFETY: `ep` is an open object.
-    unsafe { with_target(ep, |target| args()?.post(target).map(|()| 0)) }
+    unsafe { with_target(ep, || c"atomic", |target| args()?.post(target).map(|()| 0)) }
 }
 
 /// Posts an operation that returns nothing.
@@ -424,7 +424,7 @@ macro_rules! valid_slots {
                     Ok(())
                 });
                 // SAFETY: `ep` is open for the call, and a `kfid_ep` begins with its fid.
-                unsafe { EndpointObject::answer(ep.cast(), found.map(|()| 0)) }
+                unsafe { EndpointObject::answer(ep.cast(), c"atomic_valid", found.map(|()| 0)) }
             }
         )*
     };

@@ -138,7 +138,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: `domain` is null or open, and begins with its fid. `ep` is null or valid for writes. `info` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), ep, |domain, ep| {
+        opening::open(domain.cast(), c"endpoint", ep, |domain, ep| {
             make(domain, info, ep, context)
         })
     }
@@ -300,7 +300,7 @@ pub(crate) unsafe extern "C" fn open_srx(
     // SAFETY: `domain` is null or open, and begins with its fid. `srx` is null or valid for writes. `attr` is
     // null, an error pointer, or valid for the call.
     unsafe {
-        opening::open(domain.cast(), srx, |domain, _| {
+        opening::open(domain.cast(), c"srx_ctx", srx, |domain, _| {
             make_srx(domain, c_ref(attr), context)
         })
     }

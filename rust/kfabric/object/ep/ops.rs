@@ -73,7 +73,7 @@ pub(super) unsafe extern "C" fn control(
 ) -> c_int {
     // SAFETY: `fid` is an open object.
     unsafe {
-        EndpointObject::call(fid, |endpoint| match u32::try_from(command) {
+        EndpointObject::call(fid, c"control", |endpoint| match u32::try_from(command) {
             Ok(c::KFI_ENABLE) => endpoint.enable(),
             _ => Err(Refusal::new(Errno::ENOSYS, c"unknown command")),
         })
@@ -88,9 +88,11 @@ pub(super) unsafe extern "C" fn control(
 unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
     // SAFETY: `fid` is an open object, and a `kfid_ep` begins with its fid.
     unsafe {
-        with_target(fid.cast(), |target| {
-            target.cancel(Context::new(context)).map(|()| 0)
-        })
+        with_target(
+            fid.cast(),
+            || c"cancel",
+            |target| target.cancel(Context::new(context)).map(|()| 0),
+        )
     }
 }
 
@@ -156,7 +158,7 @@ pub(super) unsafe extern "C" fn setopt(
 ) -> c_int {
     // SAFETY: `fid` is an open object. `value` is read only if it isn't null and has the bytes of a `u32`.
     unsafe {
-        EndpointObject::call(fid, |endpoint| {
+        EndpointObject::call(fid, c"setopt", |endpoint| {
             let msg = endpoint.transferring()?;
             let fits = !value.is_null() && len == size_of::<u32>();
             let value = fits.then(|| value.cast::<u32>().read_unaligned());
@@ -203,7 +205,7 @@ pub(super) unsafe extern "C" fn getopt(
 ) -> c_int {
     // SAFETY: `fid` is an open object. `len` is null or valid, and `value` null or valid for `*len` bytes.
     unsafe {
-        EndpointObject::call(fid, |endpoint| {
+        EndpointObject::call(fid, c"getopt", |endpoint| {
             let msg = endpoint.transferring()?;
             match name(level, option)? {
                 c::KFI_OPT_CM_DATA_SIZE => {
@@ -228,7 +230,7 @@ unsafe extern "C" fn size_left<const RECEIVES: bool>(ep: *mut kfid_ep) -> isize 
         Ok(isize::try_from(left).unwrap_or(isize::MAX))
     };
     // SAFETY: `ep` is an open object.
-    unsafe { with_target(ep, left) }
+    unsafe { with_target(ep, || c"size_left", left) }
 }
 
 /// The slots for connections.
@@ -289,13 +291,14 @@ fn begin(
     msg.begin(data, most, begin)
 }
 
-/// Calls `begin` to connect an endpoint, and fires the event with its result. May sleep.
+/// Calls `begin` to connect an endpoint, and fires the event with its result. `name` is the name of the call. May sleep.
 ///
 /// # Safety
 ///
 /// `ep` is an open object.
 unsafe fn connecting(
     ep: *mut kfid_ep,
+    name: &CStr,
     begin: impl FnOnce(&EndpointObject) -> Result<(), Refusal>,
 ) -> c_int {
     let call = |endpoint: &EndpointObject| {
@@ -304,7 +307,7 @@ unsafe fn connecting(
         begun
     };
     // SAFETY: `ep` is an open object, and begins with its fid.
-    unsafe { Obj::call(ep.cast(), call) }
+    unsafe { Obj::call(ep.cast(), name, call) }
 }
 
 /// Connects to a peer: `kfi_connect()`.
@@ -323,7 +326,7 @@ unsafe extern "C" fn connect(
     // SAFETY: `ep` is an open object, and begins with its fid. `addr` is null or an address, and `param` null or
     // `paramlen` bytes long.
     unsafe {
-        connecting(ep, |endpoint| {
+        connecting(ep, c"connect", |endpoint| {
             let msg = endpoint.transferring()?;
             if msg.init.answers {
                 let why = c"the endpoint was made to answer a request";
@@ -354,7 +357,7 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
     // SAFETY: `ep` is an open object, and begins with its fid. `param` is null or has
     // `paramlen` bytes.
     unsafe {
-        connecting(ep, |endpoint| {
+        connecting(ep, c"accept", |endpoint| {
             let data = private_data(param, paramlen)?;
             let msg = endpoint.transferring()?;
             let [_, most, _] = msg.limits.cm_data_size;
@@ -372,7 +375,7 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
 unsafe extern "C" fn shutdown(ep: *mut kfid_ep, flags: u64) -> c_int {
     // SAFETY: `ep` is an open object, and begins with its fid.
     unsafe {
-        Obj::call(ep.cast(), |endpoint: &EndpointObject| {
+        Obj::call(ep.cast(), c"shutdown", |endpoint: &EndpointObject| {
             let msg = endpoint.transferring()?;
             no_flags(flags)?;
             msg.shut_down()
@@ -380,7 +383,7 @@ unsafe extern "C" fn shutdown(ep: *mut kfid_ep, flags: u64) -> c_int {
     }
 }
 
-/// Writes an address of an endpoint for C.
+/// Writes an address of an endpoint for C: the call of this name.
 ///
 /// # Safety
 ///
@@ -389,12 +392,17 @@ unsafe extern "C" fn shutdown(ep: *mut kfid_ep, flags: u64) -> c_int {
 /// - `addr` is null or valid for writes of `*len` bytes.
 unsafe fn write_address(
     fid: *mut kfid,
+    name: &CStr,
     addr: *mut c_void,
     len: *mut usize,
     which: impl FnOnce(&EndpointObject) -> Result<SocketAddr, Refusal>,
 ) -> c_int {
     // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
-    unsafe { Obj::call(fid, |endpoint| sockaddr::write(which(endpoint)?, addr, len)) }
+    unsafe {
+        Obj::call(fid, name, |endpoint| {
+            sockaddr::write(which(endpoint)?, addr, len)
+        })
+    }
 }
 
 /// Returns the local address: `kfi_getname()`.
@@ -410,7 +418,7 @@ unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize)
         endpoint.transferring()?.imp.name().ok_or(none)
     };
     // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
-    unsafe { write_address(fid, addr, len, which) }
+    unsafe { write_address(fid, c"getname", addr, len, which) }
 }
 
 /// Returns the peer's address: `kfi_getpeer()`.
@@ -430,5 +438,5 @@ unsafe extern "C" fn getpeer(ep: *mut kfid_ep, addr: *mut c_void, len: *mut usiz
     };
     // SAFETY: `ep` is an open object, and begins with its fid. `len` is null or valid, and `addr` null or valid
     // for `*len` bytes.
-    unsafe { write_address(ep.cast(), addr, len, which) }
+    unsafe { write_address(ep.cast(), c"getpeer", addr, len, which) }
 }

@@ -58,6 +58,12 @@ struct Settings<'a> {
     counter: Option<&'a Arc<CntrCore>>,
 }
 
+/// Returns the endpoint that `msg` is a part of.
+fn endpoint_of(msg: &Msg) -> &EndpointObject {
+    // SAFETY: `fid` is the endpoint that `msg` is a part of.
+    unsafe { EndpointObject::from_c(msg.init.fid.cast()) }
+}
+
 impl<'a> Target<'a> {
     /// Returns the target behind a fid. Any context.
     ///
@@ -158,6 +164,15 @@ impl<'a> Target<'a> {
             Queue::Shared(_) => return Err(NO_SUCH_CALL),
         };
         Ok(cq.map_or(own, |to| own.min(to.cq.left())))
+    }
+
+    /// Counts and reports a refusal of the call of this name. Any context.
+    #[cold]
+    fn refuse(&self, call: &CStr, refusal: Refusal) -> c_int {
+        match self.queue {
+            Queue::Endpoint(msg) => endpoint_of(msg).refuse(call, refusal),
+            Queue::Shared(srx) => srx.refuse(call, refusal),
+        }
     }
 
     /// Cancels a receive that no message has arrived for. Any context.
@@ -400,9 +415,7 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
     let posted = posted.or_else(|refused| refused.settle(context));
     let counters = match on.queue {
         Queue::Endpoint(msg) => {
-            // SAFETY: `fid` is the endpoint that `msg` is a part of.
-            let endpoint = unsafe { EndpointObject::from_c(msg.init.fid.cast()) };
-            trace::posted(endpoint, &transfer.op, bytes, context, &posted);
+            trace::posted(endpoint_of(msg), &transfer.op, bytes, context, &posted);
             &msg.counters
         }
         Queue::Shared(srx) => {
@@ -416,13 +429,15 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
     posted
 }
 
-/// Calls `f` with the endpoint or shared receive context behind `ep`, and reports a refusal to C.
+/// Calls `f` with the endpoint or shared receive context behind `ep`, and reports a refusal. `call` returns the name of
+/// the call.
 ///
 /// # Safety
 ///
 /// `ep` is null or an open object for the call, of this core or of another provider.
 pub(super) unsafe fn with_target(
     ep: *mut kfid_ep,
+    call: impl Fn() -> &'static CStr,
     f: impl FnOnce(Target<'_>) -> Result<isize, Refusal>,
 ) -> isize {
     // The target comes before the arguments: a bare endpoint refuses every call with ENOSYS.
@@ -430,9 +445,9 @@ pub(super) unsafe fn with_target(
     let target = match unsafe { Target::find(ep.cast()) } {
         Ok(target) => target,
         // SAFETY: `ep` is null or open for the call.
-        Err(refusal) => return unsafe { EndpointObject::answer(ep.cast(), Err(refusal)) },
+        Err(refusal) => return unsafe { EndpointObject::answer(ep.cast(), call(), Err(refusal)) },
     };
-    f(target).unwrap_or_else(|refusal| signed_size(target.domain.refuse(refusal)))
+    f(target).unwrap_or_else(|refusal| signed_size(target.refuse(call(), refusal)))
 }
 
 /// Posts a transfer on the endpoint or shared receive context behind `ep`, and reports a refusal to C.
@@ -445,6 +460,13 @@ pub(super) unsafe fn post_on(
     op: Op,
     args: Result<TransferArgs<'_>, Refusal>,
 ) -> isize {
+    let name = || match op {
+        Op::Send { .. } => c"send",
+        Op::Receive => c"recv",
+        Op::Read => c"read",
+        Op::Write { .. } => c"write",
+        Op::Atomic { .. } => c"atomic",
+    };
     // SAFETY: `ep` is null or open for the call.
-    unsafe { with_target(ep, |target| post(target, op, &args?).map(|()| 0)) }
+    unsafe { with_target(ep, name, |target| post(target, op, &args?).map(|()| 0)) }
 }

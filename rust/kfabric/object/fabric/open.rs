@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
             unsafe { *fabric = opened };
             0
         }
-        Err(refusal) => refusal.report(),
+        Err(refusal) => refusal.report_call(c"kfi_fabric", P::NAME),
     }
 }
 

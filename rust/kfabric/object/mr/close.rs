@@ -99,7 +99,7 @@ impl MrClose {
             Ok(()) => 0,
             // The object is gone, whatever the provider returns; `EBUSY` would deny that. Reported
             // while the provider can't be unloaded, since the text is in its module.
-            Err(refusal) => object.refuse(refusal.with_errno(failed)),
+            Err(refusal) => object.refuse(c"close", refusal.with_errno(failed)),
         };
         trace::closed(&*object, ret);
         let (lease, reserved) = object.inner.with(|inner| {
@@ -163,7 +163,7 @@ impl MrObject {
 /// stays open. Any context.
 #[cold]
 fn not_closed(object: &MrObject, refusal: Refusal) -> c_int {
-    let ret = object.refuse(refusal);
+    let ret = object.refuse(c"close", refusal);
     trace::closed(object, ret);
     ret
 }

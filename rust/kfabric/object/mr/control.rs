@@ -77,7 +77,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
         )),
     });
     // SAFETY: `fid` is open for the call.
-    unsafe { MrObject::answer(fid, done) }
+    unsafe { MrObject::answer(fid, c"control", done) }
 }
 
 /// Implements `kfi_mr_refresh()`: refreshes all of the region, whichever parts were named.

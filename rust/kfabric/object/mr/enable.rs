@@ -43,7 +43,7 @@ fn conclude(object: MrRef, pending: Pending) -> c_int {
             Ok(()) => 0,
             // Reported while the region can't be closed. So the provider, which has the text of the
             // refusal, can't be unloaded.
-            Err(refusal) => object.refuse(*refusal),
+            Err(refusal) => object.refuse(c"register", *refusal),
         }
     })
 }

@@ -21,6 +21,9 @@ use super::{
 };
 use crate::object::trace;
 
+/// The name of the call that registers many regions.
+const MANY: &CStr = c"regattr_many";
+
 /// The results that C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {
     mrs: &'a mut [*mut kfid_mr],
@@ -109,7 +112,7 @@ pub(crate) unsafe fn register(
             first,
         };
         if let Err(refusal) = register_group(&group, answers, &mut opened) {
-            let ret = domain.refuse(refusal);
+            let ret = domain.refuse(MANY, refusal);
             (first..first + some.len()).for_each(|index| answers.refused(index, ret));
         }
         if all_or_none && answers.first_error() != 0 {
@@ -192,7 +195,7 @@ fn refuse(
 ) {
     let domain = preallocated.domain();
     trace::not_registered(domain, refusal.errno());
-    answers.refused(index, domain.refuse(refusal));
+    answers.refused(index, domain.refuse(MANY, refusal));
     preallocated.undo();
 }
 
@@ -236,7 +239,7 @@ impl Group<'_> {
         for (index, attr) in (self.first..).zip(self.attrs) {
             match self.make(attr, |request| make(request, attr.context)) {
                 Ok(one) => made(index, one),
-                Err(refusal) => answers.refused(index, self.domain.refuse(refusal)),
+                Err(refusal) => answers.refused(index, self.domain.refuse(MANY, refusal)),
             }
         }
     }
@@ -272,7 +275,7 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
         // Before it is looked at.
         if gone.contains(&mr) {
             let twice = Refusal::new(Errno::EINVAL, c"the region is there twice");
-            return Err(twice.report());
+            return Err(twice.report_call(c"close_many", c""));
         }
         // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises. It is not in `gone`, so
         // this call has not freed it.

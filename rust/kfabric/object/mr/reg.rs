@@ -18,13 +18,14 @@ use kfi_bindings::{
     kfi_iov_type_KFI_SGL as SGL, //
 };
 
-/// Checks the output pointer and the domain, then the request, and registers.
+/// Checks the output pointer and the domain, then the request, and registers: the call of this name.
 ///
 /// # Safety
 ///
 /// `fid` and `mr` are null or valid for the call; `source` gives the list, borrowed for the call.
 unsafe fn register<'a>(
     fid: *mut kfid,
+    name: &CStr,
     source: impl FnOnce() -> Result<Source<'a>, Refusal>,
     arguments: Arguments<'a>,
     context: *mut c_void,
@@ -40,7 +41,7 @@ unsafe fn register<'a>(
         Ok(())
     };
     // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
-    unsafe { opening::call(fid, mr, register) }
+    unsafe { opening::call(fid, name, mr, register) }
 }
 
 /// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
@@ -95,12 +96,21 @@ pub(crate) unsafe extern "C" fn reg(
     };
     let arguments = arguments(access, offset, requested_key, flags);
     // SAFETY: As the C API demands; the list of one lives on this stack.
-    unsafe { register(fid, || Source::buffer(&kvec), arguments, context, mr) }
+    unsafe {
+        register(
+            fid,
+            c"reg",
+            || Source::buffer(&kvec),
+            arguments,
+            context,
+            mr,
+        )
+    }
 }
 
 /// The calls that take a list, which differ in its type only.
 macro_rules! list_call {
-    ($name:ident, $entry:ty, $source:path) => {
+    ($name:ident, $called:literal, $entry:ty, $source:path) => {
         /// Implements a slot that takes a list. Sleeps until the device is done.
         ///
         /// # Safety
@@ -121,14 +131,14 @@ macro_rules! list_call {
             let source = || unsafe { SegmentList::from_raw(list, count) }.map($source);
             let arguments = arguments(access, offset, requested_key, flags);
             // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
-            unsafe { register(fid, source, arguments, context, mr) }
+            unsafe { register(fid, $called, source, arguments, context, mr) }
         }
     };
 }
 
-list_call!(regv, kvec, Source::Kvec);
-list_call!(regbv, bio_vec, Source::Bvec);
-list_call!(regsgl, scatterlist, Source::Sgl);
+list_call!(regv, c"regv", kvec, Source::Kvec);
+list_call!(regbv, c"regbv", bio_vec, Source::Bvec);
+list_call!(regsgl, c"regsgl", scatterlist, Source::Sgl);
 
 /// Implements the slot `regattr`. Sleeps until the device is done.
 ///
@@ -158,7 +168,7 @@ pub(crate) unsafe extern "C" fn regattr(
         unsafe { attr_source(attr) }
     };
     // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
-    unsafe { register(fid, source, arguments, context, mr) }
+    unsafe { register(fid, c"regattr", source, arguments, context, mr) }
 }
 
 /// Returns the arguments among attributes.

@@ -4,12 +4,12 @@
 
 use super::*;
 
-const LINE: &str = "          insmod-142     [001] .....    12.345678: kfi_refused: err=-61 \
-                    why=\"no provider meets the hints\" index=-1 value=0x0";
+const LINE: &str = "          insmod-142     [001] .....    12.345678: kfi_refused: call= \
+                    provider= domain= domain_id=0 class=none id=0 err=-61 why=\"no provider meets the hints\" index=-1 value=0x0";
 
 fn parsed(line: &str) -> Refusal {
     match Line::parse(line) {
-        Line::Refusal(refusal) => refusal,
+        Line::Refusal(refusal) => *refusal,
         Line::Other { text } => panic!("not understood: {text}"),
     }
 }
@@ -21,6 +21,12 @@ fn a_refusal() {
         task: "insmod".to_owned(),
         pid: 142,
         errno: "ENODATA".to_owned(),
+        call: None,
+        class: None,
+        id: None,
+        provider: None,
+        domain: None,
+        domain_id: None,
         reason: "no provider meets the hints".to_owned(),
         segment: None,
         value: 0,
@@ -45,6 +51,41 @@ fn a_segment_and_a_value() {
     assert!(Line::parse(&line)
         .to_string()
         .ends_with("hints  segment 3  value 0xffff888000000000"));
+}
+
+/// Returns how the line is printed with these fields, without the time.
+fn with(fields: &str) -> String {
+    let none = "call= provider= domain= domain_id=0 class=none id=0";
+    let line = Line::parse(&LINE.replace(none, fields)).to_string();
+    line.split_once("[142]  ").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_call_and_an_object() {
+    let on = "domain_id=2 class=ep id=48";
+    let line = format!("call=send provider=verbs domain=rxe0 {on}");
+    assert_eq!(
+        with(&line),
+        "ENODATA  send on ep 48 in domain 2 of verbs rxe0  no provider meets the hints"
+    );
+    assert_eq!(
+        with(&line.replace(on, "domain_id=2 class=domain id=2")),
+        "ENODATA  send on domain 2 of verbs rxe0  no provider meets the hints"
+    );
+    assert_eq!(
+        with("call=eq_open provider=verbs domain= domain_id=0 class=fabric id=1"),
+        "ENODATA  eq_open on fabric 1 of verbs  no provider meets the hints"
+    );
+    assert_eq!(
+        with("call=kfi_getinfo provider=verbs domain= domain_id=0 class=none id=0"),
+        "ENODATA  kfi_getinfo of verbs  no provider meets the hints"
+    );
+    let json = serde_json::to_string(&Line::parse(
+        &LINE.replace("class=none id=0", "class=mr id=7"),
+    ));
+    assert!(json
+        .unwrap()
+        .contains("\"errno\":\"ENODATA\",\"class\":\"mr\",\"id\":7,\"reason\""));
 }
 
 #[test]

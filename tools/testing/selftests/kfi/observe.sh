@@ -173,8 +173,9 @@ refusal()
 {
 	tracer --json || return
 	run_suite negotiate >/dev/null
-	wait_for 30 seen '"errno":"ENODATA","reason":"there is no such provider"' &&
-		wait_for 30 seen '"errno":"ENODATA","reason":"caps: these bits","value":[1-9]' &&
+	_by='"errno":"ENODATA","call":"kfi_getinfo"'
+	wait_for 30 seen "$_by,\"reason\":\"there is no such provider\"" &&
+		wait_for 30 seen "$_by,\"provider\":\"verbs\",\"reason\":\"caps: these bits\",\"value\":[1-9]" &&
 		seen '^{"time":[0-9.]*,"task":"[^"]*","pid":[0-9]*,"errno":' || { cat "$tmp/trace"; return 1; }
 	ends TERM
 }
@@ -287,7 +288,7 @@ connections_traced()
 		counted 1 kfi_connect "$_of err=-106$" && counted 1 kfi_connect "$_of err=-22$" &&
 		counted 4 kfi_connect && counted 2 kfi_connected && counted 2 kfi_disconnected
 }
-# All refusals are traced except EAGAIN.
+# All refusals are traced except EAGAIN, and each has its call and its object.
 refusals_traced()
 {
 	for _refused in $refused; do
@@ -297,7 +298,9 @@ refusals_traced()
 	for _refused in $refused; do
 		_all=$((_all + ${_refused#*:}))
 	done
-	counted $_all kfi_refused
+	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]*"
+	counted $_all kfi_refused && counted $_all kfi_refused "call=[a-z][a-z_]* $_of class=[a-z]* id=[1-9][0-9]* err=" &&
+		counted 1 kfi_refused "call=connect $_of class=ep id=[1-9][0-9]* err=-106 "
 }
 # Fields of the events are numbers that the list has shown.
 numbers()
