@@ -131,6 +131,7 @@ for i in kernel modules script file log timeout append memory link life plugin; 
 done
 run_refuses "--shell .* leave out --shell or --script" --shell --script /dev/null
 run_refuses "--memory needs a number, not 'much'" --memory much
+run_refuses "--life needs a number, not 'x'" --life x
 
 # refused TITLE PATTERN ARGUMENT...: tools/env/make refuses it on a host other than Debian 13, before it
 # makes anything of the environment.
