@@ -76,8 +76,14 @@ fn classes_and_states_are_those_of_the_specification() {
             .map(|(number, name)| (*number, (*name).to_owned()))
             .collect()
     };
-    assert_eq!(names("kfi-netlink-class", "\n  -\n"), known(Class::NAMES));
-    assert_eq!(names("kfi-netlink-state", "\n\n"), known(State::NAMES));
+    assert_eq!(
+        names("name: class\n    type: enum", "\n  -\n"),
+        known(Class::NAMES)
+    );
+    assert_eq!(
+        names("name: state\n    type: enum", "\n\n"),
+        known(State::NAMES)
+    );
 }
 
 /// Compares the attributes of the specification, and their order, with the core's numbers for them.
