@@ -373,6 +373,12 @@ impl Conn {
         }
     }
 
+    /// Checks whether the connection accepts requests. Any context.
+    pub(super) fn is_open(&self) -> bool {
+        self.sends
+            .with(|sends| matches!(**sends, Sends::Open { .. }))
+    }
+
     /// Cancels the waiting requests, and refuses later ones. May call handlers of completion queues.
     fn shut_sends(&self) {
         let shut = |sends: &mut Sends| core::mem::replace(sends, Sends::Shut);

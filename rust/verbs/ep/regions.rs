@@ -286,11 +286,12 @@ impl Inner {
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let resources = inside.get();
         let endpoint = resources.endpoint().map_err(|_| ENODEV)?;
-        if !resources.has_local_inv() {
-            // It may be waiting for more.
-            self.conn.go();
-            return Ok(None);
+        if resources.has_local_inv() {
+            return nudge(endpoint).map(Some);
         }
-        nudge(endpoint).map(Some)
+        // It may be waiting for more.
+        self.conn.go();
+        // Draining the endpoint ends it sooner than a device that does not answer.
+        self.conn.is_open().then_some(None).ok_or(ENODEV)
     }
 }
