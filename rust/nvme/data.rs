@@ -13,6 +13,8 @@ use kernel::bindings::bio_vec;
 pub(crate) struct DataList {
     list: UnsafeCell<KVec<bio_vec>>,
     lent: Atomic<bool>,
+    /// The pages of the lent list are leaked.
+    leaked: Atomic<bool>,
 }
 
 // SAFETY: A piece only names memory. `lent` guards `list`.
@@ -27,6 +29,7 @@ impl DataList {
         let new = Self {
             list: UnsafeCell::new(KVec::new()),
             lent: Atomic::new(false),
+            leaked: Atomic::new(false),
         };
         Ok(Arc::new(new, GFP_KERNEL)?)
     }
@@ -52,6 +55,7 @@ impl DataList {
         }
         // SAFETY: The list is not lent, and only this call lends it.
         fill(unsafe { &mut *self.list.get() })?;
+        self.leaked.store(false, Relaxed);
         // INVARIANT: There is one `Data`, and the list is not written.
         self.lent.store(true, Release);
         Ok(Data {
@@ -61,9 +65,9 @@ impl DataList {
     }
 
     /// Raises the reference counts of the pages if the list is lent: the device may still reach
-    /// them. Any context.
+    /// them. Later requests with the tag do not raise them again. Any context.
     pub(crate) fn leak(&self) {
-        if !self.is_lent() {
+        if !self.is_lent() || self.leaked.xchg(true, Relaxed) {
             return;
         }
         // SAFETY: The list is lent, so nobody writes it.

@@ -577,13 +577,15 @@ mod tests {
         // Its page has a reference count, unlike memory of `kmalloc()`.
         let mut data = VVec::from_elem(0, BLOCK, GFP_KERNEL)?;
         expect!(connected.core.io(1, READ, &mut data).is_err());
+        // The next connection has used the tag again then.
+        connected.core.wait_live()?;
         // SAFETY: The address is one of `vmalloc()`. The count is read as atomics are.
         let count = unsafe {
             let page = bindings::vmalloc_to_page(data.as_ptr().cast());
             (&raw const (*page)._refcount.counter).read_volatile()
         };
         expect!(count == 2);
-        connected.core.wait_live()
+        Ok(())
     }
 
     #[test]
