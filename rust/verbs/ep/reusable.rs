@@ -160,8 +160,12 @@ impl ReusableRegion {
     }
 
     /// Ends the key of a valid region. Sleeps until no peer can reach the memory.
+    ///
+    /// Deregisters the device region if the connection has ended: nobody fills the region again. A device that does
+    /// not answer would otherwise delay each region by the time limits of an invalidation and of a drain.
     fn end_key(&self, mr: ValidMr) -> Result<(), Refusal> {
-        let inside = self.link.gate.enter();
+        let is_open = inner(&*self.endpoint).is_some_and(|at| at.conn.is_open());
+        let inside = self.link.gate.enter().filter(|_| is_open);
         let mut free = None;
         let ended = match &inside {
             Some(inside) if self.fence.invalidates() => {

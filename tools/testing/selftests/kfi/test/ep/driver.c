@@ -347,6 +347,7 @@ static const struct kfi_case cases[] = {
 	{ "again", driver_again_case },
 	{ "again_refused", driver_again_refused_case },
 	{ "replayed", driver_replayed_case },
+	{ "reuse_ended", driver_reuse_ended_case },
 };
 
 const struct kfi_suite suite_ep_driver = {

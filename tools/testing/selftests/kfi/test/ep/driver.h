@@ -51,4 +51,7 @@ void driver_again_case(struct kfi_test *t);
 void driver_again_refused_case(struct kfi_test *t);
 void driver_replayed_case(struct kfi_test *t);
 
+/* reuse_refused.c */
+void driver_reuse_ended_case(struct kfi_test *t);
+
 #endif /* KFI_TEST_EP_DRIVER_H */

@@ -2,6 +2,7 @@
 /* Wrong use of regions that are filled again and again, full queues, and endpoints that end. */
 #include <linux/delay.h>
 
+#include "driver.h"
 #include "failing.h"
 #include "reuse.h"
 #include "suites.h"
@@ -189,6 +190,26 @@ void ep_reuse_closed_case(struct kfi_test *t)
 		/* Or it is filled, and closed with the endpoint. */
 		reuse_close(t, r);
 	}
+}
+
+/* After the end of the connection, no invalidation is posted: a silent device would not report it. */
+void driver_reuse_ended_case(struct kfi_test *t)
+{
+	struct reuse *r = reuse_open(t, NULL);
+	struct ib_device *dev = NULL;
+
+	if (!r)
+		return;
+	if (get_to(t, r, POSTED))
+		dev = driver_wrap(t, &r->p->side[1]);
+	if (dev) {
+		EXPECT_EQ(t, kfi_shutdown(r->p->side[1].ep, 0), 0);
+		EXPECT_EQ(t, r->ops->empty(r->mr), 0);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 0);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DEREG_MR), 1);
+		kfi_inject_stop(dev);
+	}
+	reuse_close(t, r);
 }
 
 /* Closed while the peer has the key, and the key is used afterwards. */
