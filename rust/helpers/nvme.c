@@ -147,7 +147,8 @@ int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index)
 /* Says that the block layer replaces the hardware queues of the I/O queues. Sleeps. */
 void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating)
 {
-	WRITE_ONCE(works->updating, updating);
+	/* Who finds this unset again finds the new ones. */
+	smp_store_release(&works->updating, updating);
 	/* Until here nvme_helper_find_rq() may use the old ones. */
 	synchronize_rcu();
 }
@@ -160,7 +161,8 @@ struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_
 				    u32 index, u16 command_id)
 {
 	guard(rcu)();
-	if (READ_ONCE(works->updating) || index >= set->nr_hw_queues || !set->tags[index])
+	/* Pairs with the release in nvme_helper_set_updating(). */
+	if (smp_load_acquire(&works->updating) || index >= set->nr_hw_queues || !set->tags[index])
 		return NULL;
 	return nvme_find_rq(set->tags[index], command_id);
 }

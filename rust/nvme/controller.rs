@@ -180,8 +180,10 @@ impl<T: Transport> Controller<T> {
 
     /// Stops the queues whose connections broke, so that their requests end.
     pub(crate) fn stop_broken(&self) {
-        // SAFETY: The works are initialised by the invariant.
-        if unsafe { (&raw const (*self.works.get()).updating).read_volatile() } {
+        // SAFETY: The works are initialised by the invariant. C accesses the field by atomic operations.
+        let updating = unsafe { Atomic::from_ptr(&raw mut (*self.works.get()).updating) };
+        // Pairs with the release in `nvme_helper_set_updating()`: stopping a queue looks for its requests.
+        if updating.load(Acquire) {
             return;
         }
         for queue in self.queues.iter().filter(|queue| queue.is_broken()) {
