@@ -44,7 +44,9 @@ impl PduState {
         while let Err(seen) = self.0.cmpxchg(UNDERWAY, HELD, Full) {
             // Another task notes a response, which takes a few instructions.
             if seen & ANSWERED != 0 {
-                self.hold();
+                // The failed exchange orders nothing. The caller writes the answer, which that task has
+                // written before it set `ANSWERED`.
+                self.0.xchg(HELD, Full);
                 return true;
             }
             core::hint::spin_loop();
