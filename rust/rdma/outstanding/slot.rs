@@ -313,8 +313,14 @@ impl Standing {
         if self.shared {
             return;
         }
-        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
-        self.broken.store(first.as_raw(), Release);
+        let mut broken = self.broken.load(Relaxed);
+        loop {
+            let first = WcStatus::from_raw(broken).and(status);
+            match self.broken.cmpxchg(broken, first.as_raw(), Release) {
+                Ok(_) => return,
+                Err(now) => broken = now,
+            }
+        }
     }
 }
 
