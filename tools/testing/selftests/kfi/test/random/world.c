@@ -200,7 +200,7 @@ u64 random_flags(u16 a, u64 valid)
 {
 	if (a == U16_MAX)
 		return U64_MAX;
-	return a % 8 ? valid & (a >> 8 | (u64)a << 16 | (u64)a << 48) : valid ^ BIT_ULL(a >> 3 & 63);
+	return a % 8 ? valid & (a | (u64)a << 16 | (u64)a << 48) : valid ^ BIT_ULL(a >> 3 & 63);
 }
 
 /* Returns a buffer and its length: mostly memory of an area, else memory that nobody may use. */
