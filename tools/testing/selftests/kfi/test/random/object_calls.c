@@ -263,6 +263,7 @@ static ssize_t close_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 	enum random_kind kind = a[0] % RANDOM_KINDS;
 	unsigned int n = a[1] % RANDOM_OBJECTS;
 	void *object = random_any(w, kind, a[1]);
+	struct random_target was = {};
 	int ret;
 
 	/* Queues and endpoints of the pair stay. Domains and fabrics are in use. */
@@ -274,10 +275,15 @@ static ssize_t close_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 	}
 	if (IS_ERR_OR_NULL(object))
 		w->want = -KFI_EINVAL;
+	else if (kind == MR)
+		was = random_target(object);
 	ret = kfi_close(object);
-	if (!ret)
-		w->object[kind][n] = NULL;
-	return ret;
+	if (ret)
+		return ret;
+	w->object[kind][n] = NULL;
+	if (kind == MR)
+		w->closed[n] = was;
+	return 0;
 }
 
 const struct random_call random_object_calls[] = {

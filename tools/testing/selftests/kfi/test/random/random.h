@@ -58,6 +58,16 @@ struct random_sequence {
 #define RANDOM_RIGHTS	(KFI_SEND | KFI_RECV | KFI_READ | KFI_WRITE | KFI_REMOTE)
 
 /**
+ * struct random_target - where a transfer goes at the peer
+ * @addr: The address.
+ * @key: The key.
+ */
+struct random_target {
+	u64 addr;
+	u64 key;
+};
+
+/**
  * struct random_world - the objects and the memory that calls work on
  * @t: The case.
  * @p: A connected pair, whose objects are the first ones of their kinds.
@@ -67,6 +77,7 @@ struct random_sequence {
  * @sg: A list of the first area, mapped for the first domain.
  * @mapped: The number of entries that were mapped.
  * @dma: The DMA extension of the first domain.
+ * @closed: The latest region that was closed, by index; zeroes if there is none.
  * @request: The info of the latest connection request that was read.
  * @raw: Mapped raw keys; 0 where there is none.
  * @out: The output pointer of the step, or NULL.
@@ -85,6 +96,7 @@ struct random_world {
 	struct scatterlist sg[AREA_PAGES];
 	int mapped;
 	struct kfi_dma_ops *dma;
+	struct random_target closed[RANDOM_OBJECTS];
 	struct kfi_info *request;
 	u64 raw[4];
 	void **out;
@@ -133,6 +145,7 @@ size_t random_longer(size_t len);
 size_t random_kvecs(struct random_world *w, u16 a, u16 b);
 size_t random_bvecs(struct random_world *w, u16 a, u16 b);
 void *random_desc(struct random_world *w, u16 a);
+struct random_target random_target(struct kfid_mr *mr);
 
 /* accesses.c, rounds.c */
 void random_accesses_case(struct kfi_test *t);

@@ -6,31 +6,24 @@
 #include "random.h"
 #include "errnos.h"
 
-/**
- * struct place - where a transfer goes at the peer
- * @addr: The address.
- * @key: The key.
- */
-struct place {
-	u64 addr;
-	u64 key;
-};
-
 /*
  * Selects a place in the region of the peer of an endpoint. Seldom, it selects a place in a region of either
- * side, a place beside the region, or a key of no region: a refused access ends the connection.
+ * side, which may be closed, a place beside the region, or a key of no region: a refused access ends the connection.
  */
-static struct place some_place(struct random_world *w, u16 ep, u16 a)
+static struct random_target some_place(struct random_world *w, u16 ep, u16 a)
 {
+	const struct random_target *closed = &w->closed[(a >> 5) % RANDOM_OBJECTS];
 	struct kfid_mr *mr = w->object[MR][!(ep % 2)];
-	struct place at = { a * 0x100010001ULL, a };
+	struct random_target at = { a * 0x100010001ULL, a };
 
 	if (a % 32 == 0)
 		mr = random_any(w, MR, a >> 5);
+	if (!mr && (closed->addr || closed->key))
+		return *closed;
 	if (IS_ERR_OR_NULL(mr))
 		return at;
-	at.addr = mr->iova + (a >> 3) % PAGE_SIZE;
-	at.key = kfi_mr_key(mr);
+	at = random_target(mr);
+	at.addr += (a >> 3) % PAGE_SIZE;
 	if (a % 256 == 1)
 		at.addr = U64_MAX - (a >> 5);
 	if (a % 256 == 2)
@@ -41,9 +34,9 @@ static struct place some_place(struct random_world *w, u16 ep, u16 a)
 }
 
 /* The same for an atomic operation, mostly aligned. */
-static struct place some_word(struct random_world *w, u16 ep, u16 a)
+static struct random_target some_word(struct random_world *w, u16 ep, u16 a)
 {
-	struct place at = some_place(w, ep, a);
+	struct random_target at = some_place(w, ep, a);
 
 	if (a % 64 != 8)
 		at.addr &= ~7ULL;
@@ -85,7 +78,7 @@ static ssize_t _name##_call(struct random_world *w, const u16 a[STEP_NUMBERS])		
 {											\
 	size_t len;									\
 	void *buf = random_buffer(w, a[1], a[2], &len);					\
-	struct place at = some_place(w, a[0], a[4]);						\
+	struct random_target at = some_place(w, a[0], a[4]);						\
 											\
 	(void)at;									\
 	return kfi_##_name(some_ep(w, a[0]), buf, len, __VA_ARGS__);			\
@@ -113,7 +106,7 @@ static ssize_t recvv_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 static ssize_t _name##_call(struct random_world *w, const u16 a[STEP_NUMBERS])		\
 {											\
 	size_t count = _made(w, a[1], a[2]);						\
-	struct place at = some_place(w, a[0], a[4]);						\
+	struct random_target at = some_place(w, a[0], a[4]);						\
 											\
 	(void)at;									\
 	return kfi_##_name(some_ep(w, a[0]), a[5] % 64 ? w->_list : NULL, some_descs(w, a[3]), count, 0, \
@@ -183,7 +176,7 @@ static ssize_t access_message(struct random_world *w, const u16 a[STEP_NUMBERS],
 	for (i = 0; i < msg.iov_count; i++)
 		left += w->kv[i].iov_len;
 	for (i = 0; i < msg.rma_iov_count; i++) {
-		struct place at = some_place(w, a[0], a[4] + i);
+		struct random_target at = some_place(w, a[0], a[4] + i);
 		size_t len = i + 1 < msg.rma_iov_count ? left / 2 : left + (a[5] % 64 == 1);
 
 		iov[i] = (struct kfi_rma_iov) { .addr = at.addr, .len = len, .key = at.key };
@@ -225,7 +218,7 @@ static enum kfi_op operation(u16 a)
 
 static ssize_t atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_word(w, a[0], a[1]);
+	struct random_target at = some_word(w, a[0], a[1]);
 	u64 operand = a[2];
 
 	return kfi_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL, 0, at.addr, at.key,
@@ -234,7 +227,7 @@ static ssize_t atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 
 static ssize_t fetch_atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_word(w, a[0], a[1]);
+	struct random_target at = some_word(w, a[0], a[1]);
 	u64 operand = a[2];
 
 	return kfi_fetch_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL,
@@ -244,7 +237,7 @@ static ssize_t fetch_atomic_call(struct random_world *w, const u16 a[STEP_NUMBER
 
 static ssize_t compare_atomic_call(struct random_world *w, const u16 a[STEP_NUMBERS])
 {
-	struct place at = some_word(w, a[0], a[1]);
+	struct random_target at = some_word(w, a[0], a[1]);
 	u64 operand = a[2], compare = a[3];
 
 	return kfi_compare_atomic(some_ep(w, a[0]), a[2] % 64 ? &operand : NULL, a[3] % 16 ? 1 : a[3], NULL,

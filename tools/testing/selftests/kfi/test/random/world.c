@@ -302,3 +302,9 @@ void *random_desc(struct random_world *w, u16 a)
 {
 	return a % 32 == 31 ? POISON : a % 4 == 0 ? kfi_mr_desc(random_any(w, MR, a >> 2)) : NULL;
 }
+
+/* Returns where a region begins. */
+struct random_target random_target(struct kfid_mr *mr)
+{
+	return (struct random_target) { .addr = mr->iova, .key = kfi_mr_key(mr) };
+}
