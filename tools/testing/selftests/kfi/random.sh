@@ -10,7 +10,7 @@ corpus=$(mktemp) || exit
 allow_faults && faults=faults=1
 trap 'forbid_faults; ep_device_down 2>/dev/null; rm -f "$corpus"' EXIT
 for i in "$here"/corpus/*.calls; do
-	cat "$i" && echo "---"
+	echo "# ${i##*/}" && cat "$i" && echo "---"
 done >"$corpus"
 result=0
 if tests_loop; then

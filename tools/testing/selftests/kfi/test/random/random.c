@@ -128,8 +128,8 @@ static void corpus_case(struct kfi_test *t)
 {
 	struct sequence_tally *y = kzalloc_obj(*y);
 	struct random_sequence *s = kmalloc_obj(*s);
+	unsigned int n = 0, step, before;
 	char *text, *rest, *one;
-	unsigned int n = 0;
 
 	if (!*corpus) {
 		ktap_skip(t, "no corpus");
@@ -143,8 +143,11 @@ static void corpus_case(struct kfi_test *t)
 			*rest = '\0';
 			rest += 4;
 		}
-		if (sequence_parse(t, one, s))
-			sequence_run(t, s, y);
+		before = t->failures;
+		step = sequence_parse(t, one, s) ? sequence_run(t, s, y) : s->count;
+		/* The first line is a comment. */
+		if (t->failures != before)
+			ktap_note("call %u of %s", step, one);
 	}
 	kvfree(text);
 	if (y)

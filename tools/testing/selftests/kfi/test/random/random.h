@@ -12,6 +12,7 @@
 #include "ep/ep.h"
 
 #define STEP_NUMBERS	6
+#define STEP_RESULTS	2
 #define SEQUENCE_STEPS	500
 
 /* Objects of a sequence, by kind. */
@@ -34,10 +35,14 @@ enum random_faults {
  * struct random_step - a call
  * @call: Its index in random_calls.
  * @number: The numbers that select its arguments.
+ * @results: The length of @result. If it is 0, the step may have any result that is documented.
+ * @result: The results that the step may have.
  */
 struct random_step {
 	unsigned int call;
 	u16 number[STEP_NUMBERS];
+	unsigned int results;
+	int result[STEP_RESULTS];
 };
 
 /**
@@ -108,21 +113,31 @@ struct random_world {
 };
 
 /**
+ * struct random_errnos - the errnos that the manual page of a call lists
+ * @names: Their names, with ", " between two of them.
+ * @number: The errnos, and 0 at the end.
+ */
+struct random_errnos {
+	const char *names;
+	int number[32];
+};
+
+/**
  * struct random_call - a call of the API
  * @name: Its name, without "kfi_".
  * @run: Makes the call.
- * @errnos: The errnos that its manual page lists, and 0 at the end.
+ * @errnos: The errnos that its manual page lists.
  */
 struct random_call {
 	const char *name;
 	ssize_t (*run)(struct random_world *w, const u16 a[STEP_NUMBERS]);
-	const int *errnos;
+	const struct random_errnos *errnos;
 };
 
 /* An entry of a table below, in a file that includes "errnos.h". */
 #define ERRNOS(_call, ...)	\
-	static const int __maybe_unused _call##_errnos[] = { __VA_ARGS__, 0 }
-#define CALL(_name)		{ #_name, _name##_call, kfi_##_name##_errnos }
+	static const struct random_errnos __maybe_unused _call##_errnos = { #__VA_ARGS__, { __VA_ARGS__, 0 } }
+#define CALL(_name)		{ #_name, _name##_call, &kfi_##_name##_errnos }
 
 /* *_calls.c: tables of calls, each ended by an entry without a name. */
 extern const struct random_call random_region_calls[];

@@ -52,6 +52,7 @@ void sequence_make(struct random_sequence *s, unsigned long seed)
 	s->count = SEQUENCE_STEPS;
 	for (i = 0; i < s->count; i++) {
 		s->step[i].call = prandom_u32_state(&rnd) % calls;
+		s->step[i].results = 0;
 		for (j = 0; j < STEP_NUMBERS; j++)
 			s->step[i].number[j] = prandom_u32_state(&rnd);
 	}
@@ -61,7 +62,7 @@ static bool documented(const struct random_call *call, ssize_t ret)
 {
 	const int *errnos;
 
-	for (errnos = call->errnos; *errnos; errnos++)
+	for (errnos = call->errnos->number; *errnos; errnos++)
 		if (ret == -*errnos)
 			return true;
 	return false;
@@ -105,6 +106,32 @@ static bool failed(struct sequence_tally *y, unsigned int call, const struct dri
 	return met;
 }
 
+static bool expected(const struct random_step *step, ssize_t ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < step->results; i++)
+		if (ret == step->result[i])
+			return true;
+	return !step->results;
+}
+
+/* Makes the call of a step. Repeats it while it returns -KFI_EAGAIN, if the step must have another result. */
+static ssize_t run_call(struct random_world *w, const struct random_step *step)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+	ssize_t ret;
+
+	for (;;) {
+		w->out = NULL;
+		w->want = 0;
+		ret = sequence_call(step->call)->run(w, step->number);
+		if (ret != -KFI_EAGAIN || expected(step, ret) || time_after(jiffies, end))
+			return ret;
+		usleep_range(1000, 2000);
+	}
+}
+
 static void run_step(struct random_world *w, const struct random_step *step, struct sequence_tally *y)
 {
 	const struct random_call *call = sequence_call(step->call);
@@ -112,10 +139,8 @@ static void run_step(struct random_world *w, const struct random_step *step, str
 	ssize_t ret;
 	bool met;
 
-	w->out = NULL;
-	w->want = 0;
 	fail_next(y, step->call, &driver);
-	ret = call->run(w, step->number);
+	ret = run_call(w, step);
 	met = failed(y, step->call, &driver);
 	y->count++;
 	if (ret >= 0)
@@ -125,6 +150,7 @@ static void run_step(struct random_world *w, const struct random_step *step, str
 	else
 		EXPECT(w->t, ret >= 0 || documented(call, ret), "kfi_%s() is %zd, which is not documented",
 		       call->name, ret);
+	EXPECT(w->t, expected(step, ret), "kfi_%s() is %zd, expected %d", call->name, ret, step->result[0]);
 	/* An output pointer is NULL after a failure, and an object otherwise. */
 	if (w->out && ret)
 		EXPECT(w->t, !*w->out, "kfi_%s() is %zd, and *out is not NULL", call->name, ret);
@@ -207,24 +233,58 @@ void sequence_print(const struct random_sequence *s)
 	}
 }
 
-static bool parse_line(const char *line, struct random_sequence *s)
+/* Returns the errno of this name, negative, or 0 if the manual page of the call does not list it. */
+static int named(const struct random_call *call, const char *name)
+{
+	const char *at = call->errnos->names;
+	size_t len = strlen(name);
+	const int *errnos;
+
+	for (errnos = call->errnos->number; *errnos; errnos++) {
+		if (!strncmp(at, name, len) && (at[len] == ',' || !at[len]))
+			return -*errnos;
+		at += strcspn(at, ",");
+		at += strspn(at, ", ");
+	}
+	return 0;
+}
+
+static bool parse_results(char *text, struct random_step *step)
+{
+	const struct random_call *call = sequence_call(step->call);
+	char *word;
+
+	while ((word = strsep(&text, " "))) {
+		int *result = &step->result[step->results];
+
+		if (step->results++ == STEP_RESULTS)
+			return false;
+		*result = *word == '-' ? named(call, word + 1) : 0;
+		if (*word == '-' ? !*result : kstrtoint(word, 10, result))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_line(char *line, struct random_sequence *s)
 {
 	struct random_step *step = &s->step[s->count];
 	const struct random_call *call;
-	char name[24];
 	u16 *a = step->number;
 	unsigned int i;
+	char name[24];
+	int end = 0;
 
 	if (*line == '#' || !*line || sscanf(line, "mode %u", &s->mode) == 1)
 		return true;
 	if (s->count == SEQUENCE_STEPS ||
-	    sscanf(line, "%23s %hu %hu %hu %hu %hu %hu", name, a, a + 1, a + 2, a + 3, a + 4, a + 5) != 7)
+	    sscanf(line, "%23s %hu %hu %hu %hu %hu %hu%n", name, a, a + 1, a + 2, a + 3, a + 4, a + 5, &end) != 7)
 		return false;
 	for (i = 0; (call = sequence_call(i)); i++) {
 		if (!strcmp(call->name, name)) {
 			step->call = i;
 			s->count++;
-			return true;
+			return !line[end] || (!strncmp(line + end, " = ", 3) && parse_results(line + end + 3, step));
 		}
 	}
 	return false;
@@ -233,7 +293,7 @@ static bool parse_line(const char *line, struct random_sequence *s)
 /**
  * sequence_parse() - Read a sequence.
  * @t: The case, which fails if there is something else.
- * @text: Lines "mode N", "CALL N N N N N N", empty, or with # in front. The text is changed.
+ * @text: Lines "mode N", "CALL N N N N N N [= RESULT [RESULT]]", empty, or with # in front. The text is changed.
  * @s: The sequence.
  *
  * Return: Whether it was one.
