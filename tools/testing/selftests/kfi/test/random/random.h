@@ -12,7 +12,6 @@
 #include "ep/ep.h"
 
 #define STEP_NUMBERS	6
-#define STEP_RESULTS	2
 #define SEQUENCE_STEPS	500
 
 /* Objects of a sequence, by kind. */
@@ -35,14 +34,14 @@ enum random_faults {
  * struct random_step - a call
  * @call: Its index in random_calls.
  * @number: The numbers that select its arguments.
- * @results: The length of @result. If it is 0, the step may have any result that is documented.
- * @result: The results that the step may have.
+ * @has_result: The step must have the result @result. Otherwise it may have any result that is documented.
+ * @result: See @has_result.
  */
 struct random_step {
 	unsigned int call;
 	u16 number[STEP_NUMBERS];
-	unsigned int results;
-	int result[STEP_RESULTS];
+	bool has_result;
+	int result;
 };
 
 /**
