@@ -147,7 +147,7 @@ int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index)
 /* Says that the block layer replaces the hardware queues of the I/O queues. Sleeps. */
 void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating)
 {
-	/* Who finds this unset again finds the new ones. */
+	/* A caller that reads false also reads the new queues. */
 	smp_store_release(&works->updating, updating);
 	/* Until here nvme_helper_find_rq() may use the old ones. */
 	synchronize_rcu();

@@ -205,7 +205,7 @@ pub(crate) unsafe extern "C" fn kfi_allocinfo() -> *mut kfi_info {
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_info {
     if Errno::is_in(info) {
-        Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report_call(c"kfi_dupinfo", c"");
         return ptr::null_mut();
     }
     // SAFETY: `info` is no error pointer, so it is null or valid.
@@ -226,7 +226,7 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
     if Errno::is_in(info) {
-        Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report_call(c"kfi_freeinfo", c"");
         return;
     }
     // SAFETY: `info` is no error pointer, so it is null or a list that the caller owns.
