@@ -320,8 +320,8 @@ impl Queue {
         if moved {
             self.say_replaced(&"its port or address has changed");
         }
-        if address.is_default {
-            self.call_back(&address);
+        if address.is_default || !moved {
+            self.await_address(&address);
         }
         let mut current = self.current.lock();
         if matches!(*current, State::Moving) {
@@ -329,12 +329,21 @@ impl Queue {
         }
     }
 
-    /// Has a default address made anew that could not be while a queue pair held the one before.
-    /// That is let go of behind our back, a moment after the queue pair. Sleeps, but not for long.
-    fn call_back(&self, address: &PortAddress) {
+    /// Waits until an address that is gone is there again, or another one instead. Sleeps, but not for long.
+    ///
+    /// If a network device gets another MAC address, the RDMA core deletes all of its GIDs before it adds the new
+    /// ones. A default GID is added only after the queue pair has let go of it, which happens behind our back, and
+    /// only by another look at the network device.
+    fn await_address(&self, address: &PortAddress) {
+        let device = self.pd.device();
         for _ in 0..RESCANS {
-            rdma::port::rescan(self.pd.device());
-            if address.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
+            let is_back = if address.is_default {
+                rdma::port::rescan(device);
+                address.is_there(device)
+            } else {
+                self_qp::has_address(device)
+            };
+            if is_back || matches!(*self.current.lock(), State::Dead) {
                 return;
             }
             fsleep(RESCAN_AFTER);

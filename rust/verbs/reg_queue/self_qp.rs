@@ -198,6 +198,11 @@ impl SelfPath {
     }
 }
 
+/// Checks whether a queue pair would find a port and an address. May sleep, also for locks of the network stack.
+pub(super) fn has_address(device: &Device) -> bool {
+    first(device, Ok).is_ok()
+}
+
 /// Returns an entry of a RoCE port's GID table that has a network device, among the first `count`.
 ///
 /// Not the port's default one if there is another. The RDMA core has one place for that in its
