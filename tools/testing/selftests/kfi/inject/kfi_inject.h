@@ -193,7 +193,7 @@ void kfi_inject_own_drain(void);
 void kfi_inject_hold(enum kfi_inject_op op);
 
 /* How long a call is held at most, and how long a test waits for one at most. */
-#define KFI_INJECT_SECONDS	60
+#define KFI_INJECT_SECONDS	600
 
 /**
  * kfi_inject_wait_held() - Wait until a call is held.
