@@ -30,7 +30,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo deb test soak stress bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo deb test test-all soak stress bench profile doc-check room-check name-check prose-check kfi kfi-check vm shell kselftest help
 all: modules
 
 ifneq ($(origin KDIR),undefined)
@@ -203,6 +203,10 @@ deb:
 test:
 	@tools/vm/test $(ARCH)
 
+# Every suite on every kernel and over every model of a device that can run it.
+test-all:
+	@tools/vm/test --all $(ARCH)
+
 # What test has in a short form; tools/vm/soak has the rest.
 soak:
 	@tools/vm/soak $(KERNEL)
@@ -281,7 +285,8 @@ help:
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
-	@echo '  test             all tests, on stock kernels and on the debug kernel'
+	@echo '  test             all suites on the newest kernel, some on the others and on models of hardware'
+	@echo '  test-all         all suites on all of them, an hour or more'
 	@echo '  soak             the long forms of some tests, an hour in all'
 	@echo '  stress           random calls and accesses, rounds, removals, failures: hours (SEED=, PARTS=, SCALE=)'
 	@echo '  bench            what a registration costs, in instructions (Documentation/performance.md: ONLY=, ROUNDS=, BASE=)'
