@@ -150,8 +150,8 @@ impl Outstanding {
         self.standing.credits.give_back(1);
     }
 
-    /// Claims the slot for the request that drains the queue, if the slot is free. That request
-    /// needs no credit. Any context.
+    /// Claims the slot for the request that drains the queue, if the slot is free: not while the device has the
+    /// request of an earlier drain. That request needs no credit. Any context.
     ///
     /// # Safety
     ///
@@ -276,7 +276,8 @@ impl Outstanding {
     }
 
     /// Takes an owner out of all slots, and returns how many there were. It is not told of those
-    /// requests; callbacks that have its name already tell it. Any context.
+    /// requests; callbacks that have its name already tell it. The slots and credits stay in use until the
+    /// requests have ended. Any context.
     pub(crate) fn forget(&self, owner: NonNull<Owner>) -> u32 {
         let mut forgotten = 0;
         for slot in &self.slots {

@@ -13,7 +13,8 @@ use crate::{
     wc::RawCompletion, //
 };
 
-/// The owner of the slot of a silent request that has failed, whose own owner has been told.
+/// The owner of a slot whose request has not ended, but has no other owner left: the owner has been told of a
+/// silent failure, or has given up.
 // SAFETY: `nobody` may be called with any pointer.
 static NOBODY: Owner = unsafe { Owner::new(nobody) };
 
@@ -102,10 +103,13 @@ impl Slot {
         self.owner.load(Relaxed).is_null()
     }
 
-    /// Takes the owner out, if it is that one.
+    /// Takes the owner out, if it is that one. The slot stays in use until its request has ended, so that the
+    /// device has one request at most with the `cqe`.
     pub(super) fn forget(&self, owner: NonNull<Owner>) -> bool {
-        let owner = owner.as_ptr();
-        self.owner.cmpxchg(owner, null_mut(), Full).is_ok()
+        let nobody = NonNull::from(&NOBODY);
+        self.owner
+            .cmpxchg(owner.as_ptr(), nobody.as_ptr(), Full)
+            .is_ok()
     }
 
     /// Returns the slot of a `cqe`.
@@ -189,12 +193,10 @@ impl Slot {
     /// taken: a request behind it may be about to name it as the one before. Afterwards nothing of the queue is
     /// touched.
     fn tell_failed(&self, told: RawCompletion<'_>) {
-        let owner = self.owner.load(Relaxed);
-        let nobody = (&raw const NOBODY).cast_mut();
-        let Some(named) = NonNull::new(owner) else {
+        let Some(named) = NonNull::new(self.owner.load(Relaxed)) else {
             return;
         };
-        if self.owner.cmpxchg(owner, nobody, Full).is_ok() {
+        if self.forget(named) {
             // SAFETY: `named` was named by the slot, and nobody else can take its name out now; by the
             // invariant of the queue it is there until it has been told.
             unsafe { (named.as_ref().ended)(named, &End::Completed(told)) };
@@ -227,7 +229,7 @@ impl Slot {
     fn tell_owner(&self, end: End<'_>, is_loud: bool) {
         // Before the slot can be taken by somebody else.
         let credits = self.credits.load(Relaxed);
-        let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
+        let Some(mut owner) = NonNull::new(self.owner.load(Relaxed)) else {
             return;
         };
         // Makes the request signaled.
@@ -235,8 +237,13 @@ impl Slot {
         if is_silent && self.silent.xchg(LOUD, Relaxed) != LOUD {
             self.queue().silent.fetch_sub(1, Relaxed);
         }
-        if !self.forget(owner) {
-            return;
+        while let Err(now) = self.owner.cmpxchg(owner.as_ptr(), null_mut(), Full) {
+            // The owner has just given up, or another task has told it.
+            let nobody = NonNull::from(&NOBODY);
+            if now != nobody.as_ptr() {
+                return;
+            }
+            owner = nobody;
         }
         let of = self.queue();
         match end {
@@ -416,6 +423,34 @@ mod tests {
         if matches!(end, End::Completed(told) if told.status != WcStatus::SUCCESS) {
             FAILED.fetch_add(1, Relaxed);
         }
+    }
+
+    #[test]
+    fn a_drain_that_gave_up_leaves_its_slot_to_its_request() -> Result {
+        let queue = Outstanding::new(1)?;
+        // SAFETY: `counted` may be called with any pointer.
+        let owner = unsafe { Owner::new(counted) };
+        let name = NonNull::from(&owner);
+        let flushed = End::Completed(RawCompletion::bare(WcStatus::FLUSHED));
+        FAILED.store(0, Relaxed);
+        for told in 0..2 {
+            // SAFETY: The owner outlives its requests.
+            let slot = unsafe { queue.claim_last(name) }.ok_or(EBUSY)?;
+            assert_eq!(queue.forget(name), 1);
+            // The device still has the request, so a second drain must not post another one.
+            // SAFETY: The owner outlives its requests.
+            assert!(unsafe { queue.claim_last(name) }.is_none());
+            assert!(!queue.is_idle());
+            slot.tell(flushed);
+            assert!(queue.is_idle());
+            // SAFETY: The owner outlives its requests.
+            let slot = unsafe { queue.claim_last(name) }.ok_or(EBUSY)?;
+            // Only the owner that waits is told.
+            assert_eq!(FAILED.load(Relaxed), told);
+            slot.tell(flushed);
+        }
+        assert_eq!(FAILED.load(Relaxed), 2);
+        Ok(())
     }
 
     #[test]

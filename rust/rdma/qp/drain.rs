@@ -43,7 +43,7 @@ enum Last {
     Flushed,
     /// It succeeded, which says nothing of the queue pair's state.
     Succeeded,
-    /// The driver has refused it.
+    /// The driver has refused it, or the request of an earlier drain that gave up has not completed.
     Refused,
     /// It may complete yet.
     UnderWay,
@@ -127,6 +127,8 @@ impl<S> Qp<S> {
     ) -> Last {
         stack_pin_init!(let waiter = Waiter::new(queue));
         let waiter = waiter.into_ref();
+        // The driver never has two requests of drains: the queue reserves an entry for one, and when it has completed,
+        // no completion refers to `queue` any more.
         // SAFETY: The queue pair is valid as long as `self`, which frees `queue` after it. The request
         // refers to nothing. The waiter waits below, or gives up.
         let posted = unsafe { waiter.post_last(post) };
