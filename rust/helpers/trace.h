@@ -30,8 +30,8 @@ TRACE_DEFINE_ENUM(KFI_HELPER_OP_ATOMIC);
  * kfi:kfi_refused - why a call was refused.
  *
  * call is the slot or function, and class and id the object that it was called on, with the numbers of `kfi list`.
- * All of them are empty or 0 where the core knows no better. err is the (negative) errno for the caller. index is the
- * offending segment, or all ones without one. value is the offending value.
+ * Without an object that may be used, all fields but call are empty or 0. err is the (negative) errno for the caller.
+ * index is the offending segment, or all ones without one. value is the offending value.
  */
 TRACE_EVENT(kfi_refused,
 	TP_PROTO(const struct kfi_helper_object *of, const char *call, int err, const char *why, u64 index, u64 value),

@@ -24,6 +24,7 @@ pub(crate) mod listing;
 pub mod mr;
 pub(crate) mod obj;
 mod opening;
+pub(crate) mod ops_slot;
 pub(crate) mod pending_regs;
 pub(crate) mod pep;
 pub(crate) mod prelude;

@@ -299,14 +299,14 @@ impl WorkItem for Side {
             return;
         };
         while let Some((sending, receive)) = this.next(&peer) {
-            let takes = receive.is_some();
+            let (call, takes) = (sending.op().name(), receive.is_some());
             let done = this.transfer(&peer, sending, receive);
             if takes {
                 peer.done();
             }
             this.done();
             if let Err(refusal) = done {
-                refusal.report();
+                refusal.report(call);
                 // A failed queue pair disconnects, too.
                 this.shut_down();
             }

@@ -110,7 +110,7 @@ unsafe extern "C" fn on_removal(
 ) -> c_int {
     // SAFETY: `fid` is null or an open object by the contract of the C API.
     let Some(domain) = (unsafe { domain(fid) }) else {
-        return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
+        return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report(c"on_removal");
     };
     let callbacks = &domain.link.callbacks;
     let done = match cb {

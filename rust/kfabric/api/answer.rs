@@ -204,7 +204,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     let (wanted, ends) = unsafe { (InfoHints::read(hints), ends(node, service, flags, hints)) };
     let ends = match ends {
         Ok(ends) => ends,
-        Err(refusal) => return refusal.report_call(c"kfi_getinfo", P::NAME),
+        Err(refusal) => return refusal.report_of(c"kfi_getinfo", P::NAME),
     };
     let mut found = InfoChain::none();
     let mut closest: Option<Mismatch> = None;
@@ -227,7 +227,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
         return errno.to_c();
     }
     if found.is_none() {
-        return nothing(&ends, closest).report_call(c"kfi_getinfo", P::NAME);
+        return nothing(&ends, closest).report_of(c"kfi_getinfo", P::NAME);
     }
     // SAFETY: `kfi_getinfo()` passes a valid `info`.
     unsafe { *info = found.into_raw() };

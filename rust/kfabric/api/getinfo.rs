@@ -171,14 +171,13 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
     info: *mut *mut kfi_info,
 ) -> c_int {
     if info.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL")
-            .report_call(c"kfi_getinfo", c"");
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report(c"kfi_getinfo");
     }
     let _noio = NoIo::enter();
     // SAFETY: The arguments meet the requirements: the caller promises that for this call.
     let (ret, found) = match unsafe { ask(version, node, service, flags, hints) } {
         Ok(found) => (0, found.into_raw()),
-        Err(refusal) => (refusal.report_call(c"kfi_getinfo", c""), ptr::null_mut()),
+        Err(refusal) => (refusal.report(c"kfi_getinfo"), ptr::null_mut()),
     };
     // SAFETY: Not null, so valid.
     unsafe { *info = found };
@@ -205,7 +204,7 @@ pub(crate) unsafe extern "C" fn kfi_allocinfo() -> *mut kfi_info {
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_info {
     if Errno::is_in(info) {
-        Refusal::new(Errno::EINVAL, c"info is an error pointer").report_call(c"kfi_dupinfo", c"");
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report(c"kfi_dupinfo");
         return ptr::null_mut();
     }
     // SAFETY: `info` is no error pointer, so it is null or valid.
@@ -226,7 +225,7 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
     if Errno::is_in(info) {
-        Refusal::new(Errno::EINVAL, c"info is an error pointer").report_call(c"kfi_freeinfo", c"");
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report(c"kfi_freeinfo");
         return;
     }
     // SAFETY: `info` is no error pointer, so it is null or a list that the caller owns.

@@ -309,8 +309,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
 ) -> c_int {
     let _noio = NoIo::enter();
     if fabric.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL")
-            .report_call(c"kfi_fabric", c"");
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report(c"kfi_fabric");
     }
     // SAFETY: `fabric` is not null, so valid. `attr` is null, an error pointer, or valid, as the C API demands.
     let attr = unsafe {
@@ -329,7 +328,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
             unsafe { *fabric = opened };
             0
         }
-        Err(refusal) => refusal.report_call(c"kfi_fabric", c""),
+        Err(refusal) => refusal.report(c"kfi_fabric"),
     }
 }
 
@@ -357,7 +356,7 @@ macro_rules! forward {
         unsafe {
             match (*(*$guard).inner).$slot {
                 Some(op) => op($($arg),*),
-                None => NO_SUCH_CALL.report(),
+                None => NO_SUCH_CALL.report(kernel::c_str!(stringify!($slot))),
             }
         }
     }};

@@ -256,20 +256,21 @@ pub(crate) fn module_gone(owner: Owner) {
         };
         pr_warn!("a module goes that has left its provider registered\n");
         if let Err(refusal) = deregister(left.provider) {
-            refusal.report();
+            refusal.report(c"kfi_provider_deregister");
         }
     }
 }
 
-/// Does something with a provider that a C function was given.
+/// Does something with the provider that the C function `call` was given.
 fn with(
     provider: *mut kfi_provider,
+    call: &CStr,
     f: impl FnOnce(NonNull<kfi_provider>) -> Result<(), Refusal>,
 ) -> c_int {
     NonNull::new(provider)
         .ok_or(Refusal::new(Errno::EINVAL, c"provider is NULL"))
         .and_then(f)
-        .map_or_else(Refusal::report, |()| 0)
+        .map_or_else(|refusal| refusal.report(call), |()| 0)
 }
 
 /// Implements `kfi_provider_register()`. May sleep.
@@ -282,7 +283,9 @@ pub(crate) unsafe extern "C" fn __kfi_provider_register(
     provider: *mut kfi_provider,
     owner: *mut module,
 ) -> c_int {
-    with(provider, |provider| register(provider, owner))
+    with(provider, c"kfi_provider_register", |provider| {
+        register(provider, owner)
+    })
 }
 
 /// Implements `kfi_provider_deregister()`. Sleeps until no call into the provider is under way and
@@ -293,7 +296,7 @@ pub(crate) unsafe extern "C" fn __kfi_provider_register(
 /// `provider` is null or was given to `kfi_provider_register()`.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_provider_deregister(provider: *mut kfi_provider) -> c_int {
-    with(provider, deregister)
+    with(provider, c"kfi_provider_deregister", deregister)
 }
 
 declared_in_c!(__kfi_provider_register, kfi_provider_deregister);

@@ -355,7 +355,7 @@ impl CompletionQueue {
         handler: Option<KBox<dyn CompletionHandler>>,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let handler = handler.map(|handler| Hooked::new(handler, owner));
+        let handler = handler.map(|handler| Hooked::new(handler, owner, c"cq_open"));
         let handler = handler.transpose()?;
         let mut attr = c::kfi_cq_attr {
             size: wanted.size,

@@ -418,7 +418,7 @@ impl EventQueue {
         handler: Option<KBox<dyn EventHandler>>,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let handler = handler.map(|handler| Hooked::new(handler, owner));
+        let handler = handler.map(|handler| Hooked::new(handler, owner, c"eq_open"));
         let handler = handler.transpose()?;
         let mut attr = c::kfi_eq_attr {
             size: wanted.size,

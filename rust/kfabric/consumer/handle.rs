@@ -68,9 +68,9 @@ pub(super) use slot_if_any;
 ///
 /// The table is null or valid. The arguments are valid for the operation.
 macro_rules! op {
-    ($($call:tt)*) => {
-        $crate::consumer::handle::op_if_any!($($call)*)
-            .ok_or_else($crate::consumer::handle::missing)
+    ($table:expr, $op:ident($($arg:expr),* $(,)?)) => {
+        $crate::consumer::handle::op_if_any!($table, $op($($arg),*))
+            .ok_or_else(|| $crate::consumer::handle::missing(::kernel::c_str!(stringify!($op))))
     };
 }
 pub(super) use op;
@@ -349,8 +349,8 @@ pub(super) fn close_last<S: Unpin, T: Raw, P, L>(
 }
 
 /// Reports the refusal of a call that the provider doesn't have, and returns its errno.
-pub(super) fn missing() -> Errno {
-    NO_SUCH_CALL.report();
+pub(super) fn missing(call: &CStr) -> Errno {
+    NO_SUCH_CALL.report(call);
     NO_SUCH_CALL.errno()
 }
 

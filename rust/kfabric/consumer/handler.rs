@@ -84,14 +84,14 @@ impl<H: ?Sized + Send + Sync> AnyHook for Hook<H> {
 pub(super) struct Hooked<H: ?Sized + Send + Sync>(Arc<Hook<H>>);
 
 impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
-    /// Adds a handler whose code is part of `owner`. May sleep.
+    /// Adds a handler whose code is part of `owner`, for the slot `call` that opens its queue. May sleep.
     ///
     /// # Errors
     ///
     /// - `EINVAL`: the owner is unknown.
     /// - `EOPBADSTATE`: that module is being unloaded.
     /// - `ENOMEM`.
-    pub(super) fn new(handler: KBox<H>, owner: Option<Owner>) -> Result<Self, Errno> {
+    pub(super) fn new(handler: KBox<H>, owner: Option<Owner>, call: &CStr) -> Result<Self, Errno> {
         let owner = owner.ok_or(Errno::EINVAL)?;
         let hook = try_pin_init!(Hook {
             handler <- Gate::new(handler),
@@ -103,7 +103,7 @@ impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
         // Under the lock: either `is_live` is false here, or `module_gone` finds the hook.
         if !owner.is_live() {
             let refusal = Refusal::new(Errno::EOPBADSTATE, c"the handler's module is unloaded");
-            refusal.report();
+            refusal.report(call);
             return Err(refusal.errno());
         }
         hooks.push(hook.clone(), GFP_KERNEL)?;

@@ -388,7 +388,7 @@ impl<V: BioVecs> Formed<V> {
         let mapping = match list.fits(domain, access) {
             true => SgTable::of_bio_vecs(list.bio_vecs())
                 .and_then(|table| Mapping::new(domain, table, access.direction())),
-            false => Err(unfit(c"memory that is not for these rights")),
+            false => Err(unfit(c"map_sg", c"memory that is not for these rights")),
         };
         match mapping {
             // INVARIANT: The mapping is that of the memory in `list`, which doesn't change.
@@ -460,7 +460,7 @@ unsafe impl<V: BioVecs> OwnedMemory for Formed<V> {
                 // SAFETY: `piece` is one of a `BioVecs`.
                 call(MemoryList::Buffer(unsafe { address(piece) }?))
             }
-            (Form::Buffer, _) => Err(unfit(c"memory in more than one piece")),
+            (Form::Buffer, _) => Err(unfit(c"register", c"memory in more than one piece")),
             (Form::Buffers, MemoryList::Bvec(pieces)) => {
                 let mut list = KVec::with_capacity(pieces.len(), GFP_KERNEL)?;
                 for piece in pieces {

@@ -76,7 +76,8 @@ impl<B: Backing> Mr<B> {
         let opened = if memory.fits(domain, access) {
             memory.with_list(call)
         } else {
-            Err(unfit(c"memory of another domain, or not for these rights"))
+            let why = c"memory of another domain, or not for these rights";
+            Err(unfit(c"register", why))
         };
         match opened {
             // SAFETY: `call` just registered the region on the list of the memory. Nobody else

@@ -143,7 +143,7 @@ impl EmptyMr {
             && (memory.is_writable() || !access.device_writes());
         let filled = match may {
             true => self.call_fill(memory.bio_vecs(), access),
-            false => Err(unfit(c"memory that is not for these rights")),
+            false => Err(unfit(c"fill", c"memory that is not for these rights")),
         };
         match filled {
             // INVARIANT: The call has filled the region with this memory.

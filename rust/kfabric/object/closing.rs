@@ -2,17 +2,17 @@
 
 //! Closing objects.
 
-use super::obj::{
-    self,
-    ClassTable,
-    Leave,
-    Obj,
-    Object, //
+use super::{
+    obj::{
+        self,
+        ClassTable,
+        Leave,
+        Obj,
+        Object, //
+    },
+    ops_slot::nosys, //
 };
-use crate::{
-    prelude::*,
-    support::table::OpsSlot, //
-};
+use crate::prelude::*;
 use core::ops::Deref;
 use kernel::sync::atomic::{
     Full,
@@ -37,7 +37,7 @@ const BEING_CLOSED: Refusal = Refusal::new(Errno::EINVAL, c"the object is being 
 ///
 /// No requirements. The type of the slot is unsafe.
 unsafe extern "C" fn refuse(_fid: *mut kfid) -> c_int {
-    BEING_CLOSED.report_call(c"close", c"")
+    BEING_CLOSED.report(c"close")
 }
 
 /// Returns the table pointer of an object's fid.
@@ -72,7 +72,7 @@ impl<T: Object> Claim<T> {
     pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, c_int> {
         // SAFETY: `fid` is null, an error pointer, or an open object.
         if !unsafe { obj::is_of(fid, T::CLASS) } {
-            return Err(T::CLASS.refusal().report_call(c"close", c""));
+            return Err(T::CLASS.refusal().report(c"close"));
         }
         // SAFETY: `fid` is an open object of this core, because its class is `T::CLASS`.
         let table = unsafe { table(fid) };
@@ -82,7 +82,7 @@ impl<T: Object> Claim<T> {
             || table.cmpxchg(found, Self::TABLE.as_ptr(), Full).is_err()
         {
             // The domain can't count the refusal: the other task may have freed the object.
-            return Err(BEING_CLOSED.report_call(c"close", c""));
+            return Err(BEING_CLOSED.report(c"close"));
         }
         // INVARIANT: The object is open, and this task has replaced the table of its fid.
         NonNull::new(fid.cast())
@@ -153,9 +153,9 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
     kfi_ops {
         size: ClassTable::<kfi_ops>::SIZE,
         close: Some(close::<T>),
-        bind: OpsSlot::NOSYS,
-        control: OpsSlot::NOSYS,
-        ops_open: OpsSlot::NOSYS,
+        bind: nosys!(T, bind),
+        control: nosys!(T, control),
+        ops_open: nosys!(T, ops_open),
     }
 }
 

@@ -152,7 +152,7 @@ unsafe extern "C" fn regattr_many(
 /// - `errs` is null or valid for writes of `count` elements.
 unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *mut c_int) -> c_int {
     if mrs.is_null() {
-        return Refusal::new(Errno::EINVAL, c"mrs is NULL").report_call(c"close_many", c"");
+        return Refusal::new(Errno::EINVAL, c"mrs is NULL").report(c"close_many");
     }
     // SAFETY: `mrs` isn't null, so it has `count` elements.
     let mrs = unsafe { slice::from_raw_parts(mrs, count) };

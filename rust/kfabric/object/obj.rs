@@ -228,7 +228,7 @@ impl<T: Object> Obj<T> {
             // SAFETY: `fid` is null, an error pointer, or an open object for the call.
             R::of(match unsafe { Self::from_fid(fid) } {
                 Ok(object) => object.refuse(call, refusal),
-                Err(_) => refusal.report_call(call, c""),
+                Err(_) => refusal.report(call),
             })
         })
     }

@@ -274,7 +274,7 @@ impl Object for PepBody {
 
 /// The slots for options and contexts.
 pub(super) static EP: Table<c::kfi_ops_ep> = unserved!(
-    kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
+    kfi_ops_ep of PepBody: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
 );
 
 /// Sets the backlog: `kfi_control()` with `KFI_BACKLOG`. May sleep.
@@ -300,13 +300,13 @@ pub(super) static CM: Table<c::kfi_ops_cm> = Table(c::kfi_ops_cm {
     size: size_of::<c::kfi_ops_cm>(),
     setname: Some(setname),
     getname: Some(getname),
-    getpeer: OpsSlot::NOSYS,
-    connect: OpsSlot::NOSYS,
+    getpeer: nosys!(PepBody, getpeer),
+    connect: nosys!(PepBody, connect),
     listen: Some(listen),
-    accept: OpsSlot::NOSYS,
+    accept: nosys!(PepBody, accept),
     reject: Some(reject),
-    shutdown: OpsSlot::NOSYS,
-    join: OpsSlot::NOSYS,
+    shutdown: nosys!(PepBody, shutdown),
+    join: nosys!(PepBody, join),
 });
 
 /// Sets the address to listen at: `kfi_setname()`. May sleep.

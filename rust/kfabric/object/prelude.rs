@@ -32,7 +32,11 @@ pub(super) use super::{
         Obj,
         Object, //
     },
-    opening, //
+    opening,
+    ops_slot::{
+        nosys,
+        unserved, //
+    }, //
 };
 pub(super) use crate::{
     post::{
@@ -108,8 +112,6 @@ pub(super) use crate::{
         sockaddr,
         strings,
         table::{
-            unserved,
-            OpsSlot,
             Table,
             NO_SUCH_CALL, //
         },

@@ -50,6 +50,17 @@ pub enum Op {
 }
 
 impl Op {
+    /// Returns the name of the operation, by which refusals name its calls.
+    pub const fn name(&self) -> &'static CStr {
+        match self {
+            Self::Send { .. } => c"send",
+            Self::Receive => c"recv",
+            Self::Read => c"read",
+            Self::Write { .. } => c"write",
+            Self::Atomic { .. } => c"atomic",
+        }
+    }
+
     /// Checks whether the operation writes the local memory.
     pub const fn writes_local(&self) -> bool {
         match self {

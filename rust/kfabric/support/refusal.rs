@@ -82,14 +82,15 @@ impl Refusal {
 
     /// Fires the tracepoint `kfi:kfi_refused` and returns the C return value. Any context.
     ///
-    /// It must be called once, where the C call returns. The core does so for all its own calls.
-    pub fn report(self) -> kernel::ffi::c_int {
-        self.report_call(c"", c"")
+    /// It must be called once, where the C call returns. The core does so for all its own calls. `call` is the name of
+    /// the function or slot, which has no object, or none that may be used.
+    pub fn report(self, call: &CStr) -> kernel::ffi::c_int {
+        self.report_of(call, c"")
     }
 
-    /// Reports the refusal of a call that has no object, or none that may be used, as [`report`](Self::report) does.
-    /// `provider` is empty if no provider refuses. Any context.
-    pub(crate) fn report_call(self, call: &CStr, provider: &CStr) -> kernel::ffi::c_int {
+    /// Reports the refusal of a call by a provider, as [`report`](Self::report) does. `provider` is empty if no provider
+    /// refuses. Any context.
+    pub(crate) fn report_of(self, call: &CStr, provider: &CStr) -> kernel::ffi::c_int {
         let of = kfi_helper_object {
             provider: provider.as_char_ptr(),
             domain: c"".as_char_ptr(),

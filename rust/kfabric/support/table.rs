@@ -29,13 +29,6 @@ impl<T> Table<T> {
 pub(crate) const NO_SUCH_CALL: Refusal =
     Refusal::new(Errno::ENOSYS, c"the provider doesn't have this call");
 
-/// The type of a slot. A slot without an implementation has [`NOSYS`](Self::NOSYS) in it. It is
-/// never null, so no caller jumps through NULL.
-pub(crate) trait OpsSlot {
-    /// A function that returns `ENOSYS`.
-    const NOSYS: Self;
-}
-
 /// A return type of slots.
 pub(crate) trait SlotReturn {
     /// Converts an error number to this type.
@@ -60,44 +53,6 @@ impl<T> SlotReturn for *const T {
         ptr::null()
     }
 }
-
-/// Implements [`OpsSlot`] for functions with as many arguments as there are names, and with fewer.
-macro_rules! slots {
-    () => {};
-    ($first:ident $($rest:ident)*) => {
-        impl<$first, $($rest,)* Ret: SlotReturn> OpsSlot
-            for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
-        {
-            const NOSYS: Self = {
-                /// Returns `ENOSYS`. Any context.
-                ///
-                /// # Safety
-                ///
-                /// None; slots are unsafe functions.
-                unsafe extern "C" fn nosys<$first, $($rest,)* Ret: SlotReturn>(
-                    _: $first $(, _: $rest)*
-                ) -> Ret {
-                    Ret::of(NO_SUCH_CALL.report())
-                }
-                Some(nosys)
-            };
-        }
-        slots!($($rest)*);
-    };
-}
-
-slots!(A B C D E F G H I J K L M N O P);
-
-/// Makes a table of a C type in which each call returns `ENOSYS`.
-macro_rules! unserved {
-    ($type:ident: $($slot:ident),* $(,)?) => {
-        $crate::support::table::Table(kfi_bindings::$type {
-            size: size_of::<kfi_bindings::$type>(),
-            $($slot: $crate::support::table::OpsSlot::NOSYS),*
-        })
-    };
-}
-pub(crate) use unserved;
 
 /// Fails to compile unless each function is what the C headers declare under its name.
 macro_rules! declared_in_c {

@@ -196,13 +196,13 @@ impl Object for DomainBody {
 /// The slots that open objects in a domain.
 pub(super) static OPS: Table<c::kfi_ops_domain> = Table(c::kfi_ops_domain {
     size: size_of::<c::kfi_ops_domain>(),
-    av_open: OpsSlot::NOSYS,
+    av_open: nosys!(DomainBody, av_open),
     cq_open: Some(cq::open),
     endpoint: Some(ep::open::open),
-    scalable_ep: OpsSlot::NOSYS,
+    scalable_ep: nosys!(DomainBody, scalable_ep),
     cntr_open: Some(cntr::open),
-    poll_open: OpsSlot::NOSYS,
-    stx_ctx: OpsSlot::NOSYS,
+    poll_open: nosys!(DomainBody, poll_open),
+    stx_ctx: nosys!(DomainBody, stx_ctx),
     srx_ctx: Some(ep::open::open_srx),
     query_atomic: Some(query_atomic),
 });

@@ -49,15 +49,15 @@ pub(super) static EP: Table<c::kfi_ops_ep> = Table(c::kfi_ops_ep {
     cancel: Some(cancel),
     getopt: Some(getopt),
     setopt: Some(setopt),
-    tx_ctx: OpsSlot::NOSYS,
-    rx_ctx: OpsSlot::NOSYS,
+    tx_ctx: nosys!(EndpointBody, tx_ctx),
+    rx_ctx: nosys!(EndpointBody, rx_ctx),
     rx_size_left: Some(size_left::<true>),
     tx_size_left: Some(size_left::<false>),
 });
 
 /// Tagged messages.
 pub(super) static TAGGED: Table<c::kfi_ops_tagged> = unserved!(
-    kfi_ops_tagged: recv, recvv, recvbv, recvmsg, send, sendv, sendbv, sendmsg, inject, senddata,
+    kfi_ops_tagged of EndpointBody: recv, recvv, recvbv, recvmsg, send, sendv, sendbv, sendmsg, inject, senddata,
     injectdata, recvsgl, sendsgl
 );
 
@@ -236,15 +236,15 @@ unsafe extern "C" fn size_left<const RECEIVES: bool>(ep: *mut kfid_ep) -> isize 
 /// The slots for connections.
 pub(super) static CM: Table<c::kfi_ops_cm> = Table(c::kfi_ops_cm {
     size: size_of::<c::kfi_ops_cm>(),
-    setname: OpsSlot::NOSYS,
+    setname: nosys!(EndpointBody, setname),
     getname: Some(getname),
     getpeer: Some(getpeer),
     connect: Some(connect),
-    listen: OpsSlot::NOSYS,
+    listen: nosys!(EndpointBody, listen),
     accept: Some(accept),
-    reject: OpsSlot::NOSYS,
+    reject: nosys!(EndpointBody, reject),
     shutdown: Some(shutdown),
-    join: OpsSlot::NOSYS,
+    join: nosys!(EndpointBody, join),
 });
 
 /// Returns the private data for a peer.

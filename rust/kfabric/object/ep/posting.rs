@@ -460,13 +460,12 @@ pub(super) unsafe fn post_on(
     op: Op,
     args: Result<TransferArgs<'_>, Refusal>,
 ) -> isize {
-    let name = || match op {
-        Op::Send { .. } => c"send",
-        Op::Receive => c"recv",
-        Op::Read => c"read",
-        Op::Write { .. } => c"write",
-        Op::Atomic { .. } => c"atomic",
-    };
     // SAFETY: `ep` is null or open for the call.
-    unsafe { with_target(ep, name, |target| post(target, op, &args?).map(|()| 0)) }
+    unsafe {
+        with_target(
+            ep,
+            || op.name(),
+            |target| post(target, op, &args?).map(|()| 0),
+        )
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
             unsafe { *fabric = opened };
             0
         }
-        Err(refusal) => refusal.report_call(c"kfi_fabric", P::NAME),
+        Err(refusal) => refusal.report_of(c"kfi_fabric", P::NAME),
     }
 }
 
@@ -77,6 +77,6 @@ static OPS: ClassTable<c::kfi_ops_fabric> = ClassTable::new(
         domain: Some(domain::open::open),
         passive_ep: Some(pep::open),
         eq_open: Some(eq::open),
-        wait_open: OpsSlot::NOSYS,
+        wait_open: nosys!(FabricBody, wait_open),
     },
 );

@@ -281,7 +281,7 @@ fn fall(object: &MrObject, told: bool) {
         let refusal = Refusal::new(Errno::ENOTCONN, why);
         // Before it can be closed, which takes the event out again.
         if told && object.report(inner, &Err(refusal)).is_some() {
-            refusal.report();
+            object.refuse(c"register", refusal);
         }
     });
 }

@@ -275,7 +275,7 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
         // Before it is looked at.
         if gone.contains(&mr) {
             let twice = Refusal::new(Errno::EINVAL, c"the region is there twice");
-            return Err(twice.report_call(c"close_many", c""));
+            return Err(twice.report(c"close_many"));
         }
         // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises. It is not in `gone`, so
         // this call has not freed it.

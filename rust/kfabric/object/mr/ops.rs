@@ -22,7 +22,7 @@ impl Object for MrBody {
         close: Some(close),
         bind: Some(bind::<Self>),
         control: Some(control),
-        ops_open: OpsSlot::NOSYS,
+        ops_open: nosys!(Self, ops_open),
     };
 
     fn describe(object: &MrObject, about: &mut c::kfi_helper_object) {

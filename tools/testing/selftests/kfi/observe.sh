@@ -288,7 +288,7 @@ connections_traced()
 		counted 1 kfi_connect "$_of err=-106$" && counted 1 kfi_connect "$_of err=-22$" &&
 		counted 4 kfi_connect && counted 2 kfi_connected && counted 2 kfi_disconnected
 }
-# All refusals are traced except EAGAIN, and each has its call and its object.
+# All refusals are traced except EAGAIN. Each has its call, and its object if it has one.
 refusals_traced()
 {
 	for _refused in $refused; do
@@ -299,7 +299,11 @@ refusals_traced()
 		_all=$((_all + ${_refused#*:}))
 	done
 	_of="provider=$provider domain=[^ ]* domain_id=[1-9][0-9]*"
-	counted $_all kfi_refused && counted $_all kfi_refused "call=[a-z][a-z_]* $_of class=[a-z]* id=[1-9][0-9]* err=" &&
+	counted $_all kfi_refused && counted $_all kfi_refused "call=[a-z][a-z_]* " &&
+		counted $((_all - 1)) kfi_refused "call=[a-z_]* $_of class=[a-z]* id=[1-9][0-9]* err=" &&
+		counted 1 kfi_refused "call=kfi_provider_deregister .* err=-22 " &&
+		counted 1 kfi_refused "call=setname $_of class=ep id=[1-9][0-9]* err=-38 " &&
+		counted 1 kfi_refused "call=control $_of class=cq id=[1-9][0-9]* err=-38 " &&
 		counted 1 kfi_refused "call=connect $_of class=ep id=[1-9][0-9]* err=-106 "
 }
 # Fields of the events are numbers that the list has shown.
@@ -347,13 +351,13 @@ observe()
 	provider=$1
 	case $1 in
 	loop)
-		refused="2:1 14:1 16:1 22:4 38:4 106:1 258:1 260:2"
-		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 4 EOPBADSTATE 1"
+		refused="2:1 14:1 16:1 22:5 38:6 106:1 258:1 260:2"
+		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 6 EOPBADSTATE 1"
 		;;
 	verbs)
 		# The provider can't cancel receives.
-		refused="14:1 16:1 22:4 38:5 106:1 258:1 260:2"
-		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 5 EOPBADSTATE 1"
+		refused="14:1 16:1 22:5 38:7 106:1 258:1 260:2"
+		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 7 EOPBADSTATE 1"
 		;;
 	esac
 	check observe."$1".suite observed ep_observed "$1" "$2"

@@ -7,6 +7,7 @@
 
 #include <kfi_atomic.h>
 #include <kfi_batch_ext.h>
+#include <kfi_prov.h>
 
 #include "reuse.h"
 #include "suites.h"
@@ -71,7 +72,7 @@ static void batches(struct kfi_test *t, struct kfid_domain *domain, void *mem)
 	EXPECT_EQ(t, ops->regattr_many(&domain->fid, attr, 2, 0, ~0ULL, mr, NULL), -KFI_EBADFLAGS);
 }
 
-/* Makes one refused call of each kind on the objects of the first side. */
+/* Makes one refused call of each kind on the objects of the first side, and one without an object. */
 static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 {
 	struct kfi_cntr_attr cntr_attr = { .wait_obj = KFI_WAIT_NONE };
@@ -92,6 +93,8 @@ static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 	EXPECT_EQ(t, kfi_query_atomic(s->domain, KFI_UINT64, KFI_SUM, &atomic, ~0ULL), -KFI_EBADFLAGS);
 	if (EXPECT_EQ(t, kfi_cq_open(s->domain, &cq_attr, &cq, NULL, NULL), 0)) {
 		EXPECT_EQ(t, kfi_cq_signal(cq), -KFI_ENOSYS);
+		/* No object of this class has the slot. */
+		EXPECT_EQ(t, kfi_control(&cq->fid, KFI_ENABLE, NULL), -KFI_ENOSYS);
 		EXPECT_EQ(t, kfi_close(&cq->fid), 0);
 	}
 	if (EXPECT_EQ(t, kfi_cntr_open(s->domain, &cntr_attr, &cntr, NULL), 0)) {
@@ -99,6 +102,8 @@ static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 		EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
 	}
 	EXPECT_EQ(t, kfi_control(&s->ep->fid, -1, NULL), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_setname(&s->ep->fid, &to, sizeof(to)), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_provider_deregister(NULL), -KFI_EINVAL);
 	EXPECT_EQ(t, kfi_cancel(&s->ep->fid, ctx(40)), has_feature(F_CANCEL) ? -KFI_ENOENT : -KFI_ENOSYS);
 	EXPECT_EQ(t, kfi_connect(s->ep, &to, NULL, 0), -KFI_EISCONN);
 	/* Longer private data than any endpoint accepts. */
