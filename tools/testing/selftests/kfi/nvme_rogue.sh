@@ -187,6 +187,19 @@ case_metadata()
 }
 has_size() { [ "$(cat "/sys/block/${disk#/dev/}/size")" = "$1" ]; }
 
+# Format NVM, which the kernel's own target lacks. The target gets one, of this namespace. Then nvme-core finds that its
+# blocks have another size.
+case_format()
+{
+	leave && mark_log && rogue_up one_in=1000000000 && rogue && wait_for 30 rogue_disk && wait_for 30 state_is live &&
+		[ "$(queue logical_block_size)" = 512 ] && quiet nvme format "$disk" --lbaf=1 --force &&
+		[ "$(since_mark | grep '^kfi_rogue: namespace')" = "kfi_rogue: namespace 1 gets format 1" ] &&
+		wait_for 30 has_blocks 4096 && reads && copy if="$dir/a" of="$disk" bs=4k count=1 oflag=direct
+	_result=$?
+	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
+}
+has_blocks() { [ "$(queue logical_block_size)" = "$1" ]; }
+
 # What the two transports tell.
 if [ "$transport" = rdma ]; then
 	short_response=connections no_command=connections leaves=90 protected=2048
@@ -197,7 +210,8 @@ fi
 lacks()
 {
 	[ "$(verbs_column)" != iwarp ] || echo "over iWARP, the target kfi_rogue can't register memory: it binds no region"
+	[ "$1" != format ] || command -v nvme >/dev/null || echo "no nvme-cli"
 }
 
-run nvme_rogue ways lies silent killed silent_io lost breaks metadata
+run nvme_rogue ways lies silent killed silent_io lost breaks metadata format
 finish

@@ -152,6 +152,7 @@ impl kernel::Module for Module {
                 metadata: params.metadata,
                 protection: params.protection,
                 seed: params.seed,
+                format: Atomic::new(0),
                 connections: Atomic::new(0),
                 answers: Atomic::new(0),
                 wrong: Atomic::new(0),

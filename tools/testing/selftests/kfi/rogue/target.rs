@@ -54,6 +54,8 @@ pub(crate) struct Rogue {
     pub(crate) metadata: u64,
     pub(crate) protection: u64,
     pub(crate) seed: u64,
+    /// The format of the namespace.
+    pub(crate) format: Atomic<i32>,
     /// How many connections there were, answers, and wrong ones.
     pub(crate) connections: Atomic<i32>,
     pub(crate) answers: Atomic<i32>,
@@ -126,6 +128,15 @@ impl Rogue {
             pr_info!("silent at step {}\n", self.silent);
         }
         silent
+    }
+
+    /// Carries out Format NVM, and says so.
+    fn set_format(&self, command: &[u8; 64]) {
+        let namespace = u32::from_le_bytes(get(command, 4));
+        let [dword] = get(command, 40);
+        let format = dword & 0x0f;
+        self.format.store(i32::from(format), Relaxed);
+        pr_info!("namespace {namespace} gets format {format}\n");
     }
 }
 
@@ -392,11 +403,12 @@ impl Connection<'_> {
                 0
             }
             _ => {
-                if !self.is_io && opcode == 0x06 {
-                    data = identity(self.rogue, command)?;
-                } else if !self.is_io && opcode == 2 {
+                match (self.is_io, opcode) {
+                    (false, 0x06) => data = identity(self.rogue, command)?,
                     // A log page.
-                    data.resize(len, 0, GFP_KERNEL)?;
+                    (false, 0x02) => data.resize(len, 0, GFP_KERNEL)?,
+                    (false, 0x80) => self.rogue.set_format(command),
+                    _ => (),
                 }
                 0
             }
@@ -427,16 +439,21 @@ impl Connection<'_> {
 fn identity(rogue: &Rogue, command: &[u8; 64]) -> Result<KVec<u8>> {
     let mut data = KVec::from_elem(0, 4096, GFP_KERNEL)?;
     match get(command, 40) {
-        // A namespace of a MiB in blocks of 512 bytes: its size, capacity and use.
+        // A namespace of 2048 blocks: its size, capacity and use.
         [0_u8] => {
             for at in [0, 8, 16] {
                 put(&mut data, at, &2048_u64.to_le_bytes());
             }
-            // Metadata follow the block that they belong to.
-            put(&mut data, 26, &[u8::from(rogue.metadata > 0) << 4]);
+            // The last of two formats, and the present one. Metadata follow the block that they
+            // belong to.
+            let format = u8::try_from(rogue.format.load(Relaxed))?;
+            let metadata = u8::from(rogue.metadata > 0) << 4;
+            put(&mut data, 25, &[1, format | metadata]);
             put(&mut data, 29, &rogue.protection.to_le_bytes()[..1]);
             put(&mut data, 128, &rogue.metadata.to_le_bytes()[..2]);
             put(&mut data, 130, &[9]);
+            // The other has blocks of 4096 bytes, and no metadata.
+            put(&mut data, 134, &[12]);
         }
         // The controller.
         [1] => {
@@ -445,6 +462,8 @@ fn identity(rogue: &Rogue, command: &[u8; 64]) -> Result<KVec<u8>> {
             put(&mut data, 77, &[5, 1, 0]);
             put(&mut data, 80, &0x0001_0201_u32.to_le_bytes());
             put(&mut data, 111, &[1]);
+            // It has Format NVM.
+            put(&mut data, 256, &[2]);
             put(&mut data, 320, &10_u16.to_le_bytes());
             // Sizes of entries, 128 commands, one namespace.
             put(&mut data, 512, &[0x66, 0x44, 128, 0, 1]);
