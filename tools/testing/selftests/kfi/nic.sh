@@ -173,7 +173,7 @@ all_files()
 	done
 	[ "$(cat $files/knic0/errno)" = 5 ] && echo 12 >$files/knic0/errno &&
 		[ "$(cat $files/knic0/errno)" = 12 ] || return
-	for _name in send_ops recv_ops reg_mr local_inv bytes dma_faults freed_accesses \
+	for _name in posts send_ops recv_ops reg_mr local_inv bytes dma_faults freed_accesses \
 		     unmapped_early keys_again under_way cq_overflows \
 		     pds cqs qps srqs ahs mrs mapped; do
 		statistic $_name | grep -qx '[0-9]*' || { echo "$_name"; return 1; }

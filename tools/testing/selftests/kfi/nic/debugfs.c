@@ -36,6 +36,7 @@ static const char *const fault_names[NIC_VALUES] = {
 };
 
 static const char *const stat_names[NIC_STATS] = {
+	[NIC_STAT_POSTS] = "posts",
 	[NIC_STAT_SEND_OPS] = "send_ops",
 	[NIC_STAT_RECV_OPS] = "recv_ops",
 	[NIC_STAT_REG_MR] = "reg_mr",

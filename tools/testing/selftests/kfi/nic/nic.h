@@ -123,6 +123,7 @@ enum nic_fault {
 
 /* Statistics: a line each in the file "stats". */
 enum nic_stat {
+	NIC_STAT_POSTS,		/* calls of post_send */
 	NIC_STAT_SEND_OPS,	/* requests of send queues that were carried out */
 	NIC_STAT_RECV_OPS,	/* receive requests that were used */
 	NIC_STAT_REG_MR,

@@ -129,6 +129,7 @@ int nic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct 
 	unsigned long flags;
 	int err = 0;
 
+	nic_count(qp->nic, NIC_STAT_POSTS, 1);
 	spin_lock_irqsave(&qp->lock, flags);
 	for (; wr; wr = wr->next) {
 		if (qp->state != IB_QPS_RTS && qp->state != IB_QPS_ERR &&

@@ -275,7 +275,7 @@ static void case_overflow(struct kfi_test *t)
 /* Datagrams that carry connections are counted as others; here only that statistics go by one each. */
 static void case_statistics(struct kfi_test *t)
 {
-	s64 sent, received, bytes, registered;
+	s64 posted, sent, received, bytes, registered;
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
 	struct ib_sge in, out;
 	struct buffer buf = {};
@@ -294,12 +294,14 @@ static void case_statistics(struct kfi_test *t)
 	in = buffer_sge(&buf, &c.b, 100, 100);
 	out = buffer_sge(&buf, &c.a, 0, 100);
 	wr.sg_list = &out;
+	posted = stat(NIC_STAT_POSTS);
 	sent = stat(NIC_STAT_SEND_OPS);
 	received = stat(NIC_STAT_RECV_OPS);
 	bytes = stat(NIC_STAT_BYTES);
 	EXPECT_EQ(t, receive(&c.b, &in, 1), 0);
 	EXPECT_EQ(t, execute(&c.a, &wr), IB_WC_SUCCESS);
 	EXPECT_EQ(t, wait_wc(c.b.recv_cq, &wc), 0);
+	EXPECT_EQ(t, stat(NIC_STAT_POSTS) - posted, 1);
 	EXPECT_EQ(t, stat(NIC_STAT_SEND_OPS) - sent, 1);
 	EXPECT_EQ(t, stat(NIC_STAT_RECV_OPS) - received, 1);
 	/* Read once, and written once. */
