@@ -207,6 +207,23 @@ case_queues()
 		shape nr_io_queues=8 $((_cpus < 8 ? _cpus + 1 : 9)) && random_at_once 8
 }
 
+# The completion queues of an I/O queue have the vector of the first CPU whose requests it gets: two of each queue, and one
+# of the last, which is polled. The admin queue's comes first. Except over iWARP, each domain has one more before, whose
+# length tells it.
+alloc=$tracing/events/rdma_core/cq_alloc
+case_vectors()
+{
+	leave && echo >$tracing/trace && echo 1 >$alloc/enable || return
+	connect nr_io_queues=2,nr_poll_queues=1
+	_result=$?
+	echo 0 >$alloc/enable
+	_got=$(sed -n 's/.* cq_alloc: .* nr_cqe=\([0-9]*\) comp_vector=\([0-9]*\) .*=SOFTIRQ$/\1 \2/p' $tracing/trace |
+		awk -v column="$(verbs_column)" 'NR == 1 && column != "iwarp" { domain = $1 } $1 != domain && n++ { print $2 }' |
+		xargs)
+	_expected=$(sed 's/,.*//; p' "$sys/$ctrl"/nvme*n1/mq/*/cpu_list | sed '$d' | xargs)
+	[ $_result = 0 ] && [ -n "$_got" ] && [ "$_got" = "$_expected" ] || { echo "$_got; expected $_expected"; return 1; }
+}
+
 # inline BYTES: how much data a capsule of the port has space for.
 inline() { leave && close_port && echo "$1" >$port/param_inline_data_size && open_port && connect; }
 # Small writes go in the capsule, which saves the target reading them: two packets of each. The bytes are the same.
@@ -304,6 +321,10 @@ lacks()
 		[ "$(verbs_column)" != iwarp ] || echo "over iWARP, the target registers memory"
 		;;
 	odd) busybox true 2>/dev/null || echo "no busybox" ;;
+	vectors)
+		[ "$transport" != rdma ] || echo "nvme-rdma has its completion queues from a pool"
+		traces_commands && [ -e $alloc/enable ] || echo "the kernel has no event rdma_core:cq_alloc"
+		;;
 	tos) traces_commands && [ -e $service/enable ] || echo "the kernel has no event rdma_cma:cm_send_req" ;;
 	esac
 	case $1 in
@@ -317,5 +338,5 @@ lacks()
 mark_log
 _beginning=$_mark
 run nvme limits sizes odd sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched data random together \
-	fio uring polled polled_io tos flush discard zeroes again queues capsule invalidated idle early in_time
+	fio uring polled polled_io tos flush discard zeroes again queues vectors capsule invalidated idle early in_time
 finish
