@@ -203,7 +203,7 @@ deb:
 test:
 	@tools/vm/test $(ARCH)
 
-# Every suite on every kernel and over every model of a device that can run it.
+# Most suites on every kernel and over every model of a device.
 test-all:
 	@tools/vm/test --all $(ARCH)
 
@@ -286,7 +286,7 @@ help:
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all suites on the newest kernel, some on the others and on models of hardware'
-	@echo '  test-all         all suites on all of them, an hour or more'
+	@echo '  test-all         most suites on all of them, an hour or more'
 	@echo '  soak             the long forms of some tests, an hour in all'
 	@echo '  stress           random calls and accesses, rounds, removals, failures: hours (SEED=, PARTS=, SCALE=)'
 	@echo '  bench            what a registration costs, in instructions (Documentation/performance.md: ONLY=, ROUNDS=, BASE=)'

@@ -5,7 +5,8 @@
 use super::*;
 use kernel::fmt;
 
-/// Reports that memory doesn't fit a registration, before the slot of that is called. `call` names the function or the slot. Any context.
+/// Reports that memory doesn't fit a registration, before its slot is called. `call` names the function or the
+/// slot. Any context.
 pub(super) fn unfit(call: &CStr, why: &'static CStr) -> Errno {
     Refusal::new(Errno::EINVAL, why).report(call);
     Errno::EINVAL
