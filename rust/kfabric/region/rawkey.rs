@@ -323,7 +323,7 @@ mod tests {
     fn whatever_is_read_is_sound() -> Result {
         let mut rng = Prng::new("rawkey fuzz");
         let mut read = 0;
-        for _ in 0..2_000 {
+        for _ in 0..500 {
             let mut raw = encode(&some_pieces(&mut rng)?)?;
             for _ in 0..=rng.below(3) {
                 damage(&mut raw, &mut rng)?;
@@ -342,8 +342,8 @@ mod tests {
                 && piece.base.checked_add(piece.len).is_some()));
         }
         // Damaged keys and addresses are well-formed; most of the rest must have been refused.
-        pr_info!("rawkey fuzz: {} of 2000 were well-formed\n", widen(read));
-        assert!(read > 0 && read < 2_000);
+        pr_info!("rawkey fuzz: {} of 500 were well-formed\n", widen(read));
+        assert!(read > 0 && read < 500);
         Ok(())
     }
 }

@@ -204,7 +204,7 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             (seed >> 33) % end
         };
-        for _ in 0..2000 {
+        for _ in 0..500 {
             let unit = BASE << below(10);
             let count = 1 + below(5);
             let mut list = KVec::new();

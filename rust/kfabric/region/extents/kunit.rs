@@ -325,7 +325,7 @@ mod tests {
     fn whole_pages() -> Result {
         let mut rng = Prng::new("kfabric_memory.whole_pages");
         let mut area = VVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
-        for _ in 0..400 {
+        for _ in 0..100 {
             let (mut kvecs, mut bvecs, mut sgl) = (KVec::new(), KVec::new(), KVec::new());
             let mut page = 0;
             for _ in 0..=rng.below(40) {

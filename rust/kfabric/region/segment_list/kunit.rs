@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn random_lists() -> Result {
         let mut rng = Prng::new("kfabric_tally.random_lists");
-        for _ in 0..4000 {
+        for _ in 0..1000 {
             let (mut kvecs, mut spans, mut end) = (KVec::new(), KVec::new(), 0);
             for _ in 0..=rng.below(12) {
                 let (start, len) = random(&mut rng, end);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn random_scatterlists() -> Result {
         let mut rng = Prng::new("kfabric_tally.random_scatterlists");
-        for _ in 0..2000 {
+        for _ in 0..500 {
             let (mut spans, mut end) = (KVec::new(), 0);
             for _ in 0..2 + rng.below(40) {
                 let (addr, len) = random(&mut rng, end);
