@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2086,SC2154
 #
 # Jobs that run beside each other, and their results.  Sourced after lib.sh; the caller
-# sets $jobs to a directory that is its own, and may set $durations to a file that keeps how long jobs take.
+# sets $jobs to a directory that is its own, and may set $durations to a file that keeps how long jobs take, and
+# $budget to a number of minutes: what has not begun by then is skipped.
 #
 # A job is a function.  It runs when all the jobs that it needs have succeeded, and when one of
 # its kind's slots is free; if several could, the one that was named first.  Its output comes
@@ -94,6 +95,11 @@ run_job()
 		skip "$name: not run, for lack of: $needs" >"$jobs/$name.out"
 	else
 		take "$slots"
+	fi
+	if [ $rc = 0 ] && [ -n "${budget:-}" ] && [ $(($(date +%s) - began)) -ge $((budget * 60)) ]; then
+		rc=77
+		skip "$name: not begun within $budget minutes" >"$jobs/$name.out"
+	elif [ $rc = 0 ]; then
 		date +%s >"$jobs/$name.begun"
 		announce "$name"
 		# -e is off in there; a function chains with && or looks for itself.

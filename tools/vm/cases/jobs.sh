@@ -41,6 +41,12 @@ jobs_say "a job waits for what it needs" "2 0 0" '
 	slow() { sleep 1; : >"$jobs/made"; pass a; }
 	needs() { [ -e "$jobs/made" ] && pass b; }
 	job b - "a" needs; job a - "" slow'
+jobs_say "what has not begun within the budget is skipped, and what needs it" "1 0 2" '
+	budget=60
+	job a - "" pass a
+	until [ -e "$jobs/a.status" ]; do sleep 0.1; done
+	began=$((began - 3600))
+	job b x:1 "" pass b; job c - "b" pass c'
 # Each counts those that are in there with it.
 jobs_say "no more than N of a kind run at a time" "6 0 0" '
 	inside() {
