@@ -165,6 +165,31 @@ userland_dir()
 	echo "$CACHE/userland-$(hash_of "$TOP/tools/env/userland")"
 }
 
+# libraries FILE [DIR]: prints the libraries and the interpreter that a program needs. Those below DIR, for another
+# architecture, can't be asked of their interpreter, which does not run here.
+libraries()
+{
+	local file=$1 dir=${2-} name path left=("$1")
+	local -A found=()
+
+	if [ -z "$dir" ]; then
+		ldd "$file" | grep -o '/[^ ]*'
+		return
+	fi
+	while [ ${#left[@]} -gt 0 ]; do
+		file=${left[0]}
+		left=("${left[@]:1}")
+		for name in $(readelf -dl "$file" |
+				sed -nE 's/.*(NEEDED.*\[|interpreter: .*\/)(.*)\]/\2/p'); do
+			path=$(find "$dir/usr/lib" -name "$name" -print -quit)
+			[ -n "$path" ] && [ -z "${found[$path]-}" ] || continue
+			found[$path]=1
+			left+=("$path")
+		done
+	done
+	[ ${#found[@]} = 0 ] || printf '%s\n' "${!found[@]}"
+}
+
 # The debug kernel of this configuration; another checkout may have another one.
 debug_tree()
 {
