@@ -83,6 +83,13 @@ u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
 	return nvmf_nr_io_queues(opts);
 }
 
+/* Limits the numbers of queues to that of CPUs. nvme-core does so for nr_io_queues only. */
+void nvme_helper_limit_queues(struct nvmf_ctrl_options *opts)
+{
+	opts->nr_write_queues = min(opts->nr_write_queues, num_online_cpus());
+	opts->nr_poll_queues = min(opts->nr_poll_queues, num_online_cpus());
+}
+
 /* nvmf_ip_options_match() reads trsvcid untested. May sleep. */
 int nvme_helper_default_port(struct nvmf_ctrl_options *opts)
 {
@@ -174,6 +181,16 @@ void nvme_helper_complete(struct request *rq, u16 status, u64 result)
 
 	if (!nvme_try_complete_req(rq, cpu_to_le16(status), value))
 		nvme_complete_rq(rq);
+}
+
+/* A request that was not sent, and is cleaned up. Any context. */
+void nvme_helper_requeue(struct request *rq)
+{
+	struct request_queue *q = rq->q;
+
+	blk_mq_requeue_request(rq, false);
+	/* As the block layer waits for a resource. */
+	blk_mq_delay_kick_requeue_list(q, 3);
 }
 
 /* Any context. */

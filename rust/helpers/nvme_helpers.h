@@ -46,6 +46,7 @@ void nvme_helper_wait_uncounted(void);
 void nvme_helper_auth_stop(struct nvme_ctrl *ctrl);
 void nvme_helper_count_reconnects(struct nvme_ctrl *ctrl);
 u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts);
+void nvme_helper_limit_queues(struct nvmf_ctrl_options *opts);
 int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
 
 bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
@@ -56,6 +57,7 @@ void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating);
 struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_mq_tag_set *set,
 				    u32 index, u16 command_id);
 void nvme_helper_complete(struct request *rq, u16 status, u64 result);
+void nvme_helper_requeue(struct request *rq);
 void nvme_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result);
 void nvme_helper_not_leak(const void *memory);
 u32 nvme_helper_segments(struct request *rq);

@@ -78,7 +78,10 @@ impl<T: Transport> Controller<T> {
         target: T::Controller,
     ) -> Result<NonNull<Self>> {
         // SAFETY: The caller promises that the options are valid.
-        let given = unsafe { &*options };
+        let given = unsafe {
+            b::nvme_helper_limit_queues(options);
+            &*options
+        };
         let count = given.nr_io_queues + given.nr_write_queues + given.nr_poll_queues + 1;
         let mut queues = KVec::with_capacity(usize::try_from(count)?, GFP_KERNEL)?;
         let memory = KBox::<Self>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;

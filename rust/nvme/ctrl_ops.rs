@@ -71,6 +71,8 @@ impl<T: Transport> CtrlOps<T> {
     unsafe extern "C" fn submit_async_event(ctrl: *mut b::nvme_ctrl) {
         // SAFETY: nvme-core has a reference to the controller.
         let controller = unsafe { Controller::<T>::of(ctrl) };
+        // A task that frees memory may wait for recovery, which waits for this.
+        let _noio = NoIo::enter();
         let command = Command::async_event();
         let Some(inside) = controller.admin().ok().and_then(|admin| admin.gate.enter()) else {
             return;

@@ -5,6 +5,9 @@
 use crate::prelude::*;
 use kernel::bindings::bio_vec;
 
+/// The number of pieces for which a list has memory from the start.
+const USUAL_PIECES: usize = 16;
+
 /// The list of a request's data, which each tag has.
 ///
 /// # Invariants
@@ -27,7 +30,7 @@ impl DataList {
     pub(crate) fn new() -> Result<Arc<Self>> {
         // INVARIANT: The list is not lent.
         let new = Self {
-            list: UnsafeCell::new(KVec::new()),
+            list: UnsafeCell::new(KVec::with_capacity(USUAL_PIECES, GFP_KERNEL)?),
             lent: Atomic::new(false),
             leaked: Atomic::new(false),
         };
@@ -65,10 +68,10 @@ impl DataList {
     }
 
     /// Raises the reference counts of the pages if the list is lent: the device may still reach
-    /// them. Later requests with the tag do not raise them again. Any context.
-    pub(crate) fn leak(&self) {
+    /// them. Later requests with the tag do not raise them again. Returns whether it did. Any context.
+    pub(crate) fn leak(&self) -> bool {
         if !self.is_lent() || self.leaked.xchg(true, Relaxed) {
-            return;
+            return false;
         }
         // SAFETY: The list is lent, so nobody writes it.
         let list = unsafe { &*self.list.get() };
@@ -80,6 +83,7 @@ impl DataList {
             // SAFETY: The pages stay in place as long as the list is lent.
             unsafe { b::nvme_helper_leak(piece) };
         }
+        true
     }
 }
 

@@ -211,7 +211,7 @@ impl<T: Transport> MqOps<T> {
             let pdu = unsafe { Pdu::<T>::of(raw) };
             // Teardown cancels no request that the transport has.
             if warn_on!(pdu.state.is_busy()) {
-                pdu.data.leak();
+                let _ = pdu.data.leak();
             }
         }
         // SAFETY: The request is complete, and its key was ended before.

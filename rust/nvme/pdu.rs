@@ -42,10 +42,20 @@ impl Answer {
         status: PATH_ERROR << 1,
         result: 0,
     };
+
+    /// The answer of a request whose data a device keeps. Another attempt would have the same pages.
+    pub(crate) const KEPT: Self = Self {
+        status: (TRANSFER_ERROR | DO_NOT_RETRY) << 1,
+        result: 0,
+    };
 }
 
 /// The status of a request that its host could not send (`NVME_SC_HOST_PATH_ERROR`).
 const PATH_ERROR: u16 = 0x370;
+/// `NVME_SC_DATA_XFER_ERROR`.
+const TRANSFER_ERROR: u16 = 0x4;
+/// `NVME_STATUS_DNR`.
+const DO_NOT_RETRY: u16 = 0x4000;
 
 /// The driver's part of a request.
 ///
@@ -118,10 +128,13 @@ impl<T: TagParts> Pdu<T> {
         }
     }
 
-    /// Ends the transport's part of a request, and leaks its pages if they are lent. Any context.
-    pub(crate) fn end(&self) {
-        self.data.leak();
+    /// Ends the transport's part of a request, and leaks its pages if they are lent. Returns whether
+    /// it did: then the request must end with [`Answer::KEPT`]. Any context.
+    #[must_use]
+    pub(crate) fn end(&self) -> bool {
+        let is_kept = self.data.leak();
         self.state.end();
+        is_kept
     }
 
     /// Drops the transport's part of a request. May sleep.

@@ -13,7 +13,10 @@ use crate::{
         HostQueue,
         Phase, //
     },
-    pdu::Pdu,
+    pdu::{
+        Answer,
+        Pdu, //
+    },
     prelude::*,
     transport::{
         QueueConfig,
@@ -177,8 +180,12 @@ impl<T: Transport> HostQueue<T> {
                 let pdu = Pdu::<T>::of(rq);
                 let place = &mut *pdu.place.get();
                 connection.abandon(&mut place.capsule, &mut place.slot);
-                pdu.end();
-                b::nvme_cancel_request(rq.as_ptr(), self.ctrl().raw().cast());
+                if pdu.end() {
+                    let Answer { status, result } = Answer::KEPT;
+                    b::nvme_helper_complete(rq.as_ptr(), status, result);
+                } else {
+                    b::nvme_cancel_request(rq.as_ptr(), self.ctrl().raw().cast());
+                }
             }
         }
     }

@@ -88,10 +88,18 @@ impl<T: TagParts> Request<T> {
         self.0.raw == raw
     }
 
-    /// Makes the tag idle.
-    fn end(&self) {
-        self.0.pdu().end();
+    /// Makes the tag idle. Returns whether the data were leaked.
+    fn end(&self) -> bool {
+        let is_kept = self.0.pdu().end();
         self.0.queue().put_place();
+        is_kept
+    }
+
+    /// Ends the request with this answer. Its tag is idle.
+    fn answer(self, Answer { status, result }: Answer) {
+        // SAFETY: The request has not ended by the invariant, and this is the only value that has
+        // it. The tag may be used again from here on.
+        unsafe { b::nvme_helper_complete(self.0.raw.as_ptr(), status, result) };
     }
 
     /// Returns the queue that the request is queued on. Any context.
@@ -162,12 +170,13 @@ impl<T: TagParts> Request<T> {
                 unsafe { list.inc_len(count) };
                 return Ok(());
             }
-            list.reserve(count, GFP_NOWAIT)?;
+            list.reserve(count, GFP_ATOMIC)?;
         }
     }
 
     /// Lends the data of the request to a region. The region must give them back before the request
-    /// ends. Any context; allocates without waiting.
+    /// ends. Any context. Allocates only for more pieces than earlier requests of the tag had, without
+    /// waiting.
     ///
     /// # Errors
     ///
@@ -191,19 +200,33 @@ impl<T: TagParts> Request<T> {
     /// Ends the request with the status of its response, or with a path error if it has none. Any
     /// context.
     ///
-    /// The target must not be able to reach the data any more.
+    /// The target must not be able to reach the data any more. If they are [lent](Self::lend)
+    /// still, their pages are leaked, and the request fails without another attempt.
     pub fn complete(self) {
         // SAFETY: Nobody writes the answer of a request that a `Request` has.
-        let Answer { status, result } = unsafe { *self.0.pdu().answer.get() };
-        self.end();
-        // SAFETY: The request has not ended by the invariant, and this is the only value that has
-        // it. The tag may be used again from here on.
-        unsafe { b::nvme_helper_complete(self.0.raw.as_ptr(), status, result) };
+        let answer = unsafe { *self.0.pdu().answer.get() };
+        let is_kept = self.end();
+        self.answer(if is_kept { Answer::KEPT } else { answer });
+    }
+
+    /// Has the block layer queue the request again after a moment, because the transport could not send
+    /// it. As in [`complete`](Self::complete), the data must not be lent. Any context.
+    pub fn requeue(self) {
+        if self.end() {
+            return self.answer(Answer::KEPT);
+        }
+        let rq = self.0.raw.as_ptr();
+        // SAFETY: The request was set up and has not ended, and this is the only value that has it.
+        unsafe {
+            b::nvme_cleanup_cmd(rq);
+            b::nvme_helper_requeue(rq);
+        }
     }
 
     /// Takes the request back from the transport.
     pub(crate) fn into_refused(self) -> NonNull<bindings::request> {
-        self.end();
+        // A transport that returns a request has ended its key.
+        let _ = self.end();
         self.0.raw
     }
 }

@@ -20,6 +20,9 @@
 //! - A region owns the data of its request. Only emptying it returns them, when the target has no
 //!   access any more. A request doesn't end before.
 
+// Except where it says why.
+#![deny(unsafe_code)]
+
 mod capsule;
 mod connection;
 mod greeting;
@@ -43,6 +46,7 @@ module! {
 /// Makes modprobe load the provider first. A consumer finds its provider by name, which depmod
 /// doesn't see.
 #[used]
+#[expect(unsafe_code, reason = "a section of modinfo may have any string")]
 #[link_section = ".modinfo"]
 static SOFTDEP: [u8; 23] = *b"softdep=pre: kfi_verbs\0";
 

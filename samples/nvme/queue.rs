@@ -102,7 +102,16 @@ struct State {
     /// A capsule for the next command that asks for an asynchronous event, if there is one.
     async_event: Option<Capsule>,
     /// Requests that have ended but for their keys. There is space for all requests.
-    ended: KVec<Request<Kfi>>,
+    ended: KVec<(Request<Kfi>, Ending)>,
+}
+
+/// How a request ends when its key has ended.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// With its answer, or an error of the path.
+    Complete,
+    /// It was not sent because a resource is short, and is queued again.
+    Requeue,
 }
 
 impl_has_work! {
@@ -190,12 +199,18 @@ impl TransportQueue<Kfi> for Queue {
         };
         // Requests that wait for more must not wait for this one.
         self.commit_rqs();
-        let Some(request) = self.inner.empty_now(request) else {
-            // A work item ends the key, and then the request, with an error of the path.
+        let is_busy = matches!(errno, Errno::EAGAIN | Errno::ENOMEM | Errno::ENOSPC);
+        let ending = if is_busy {
+            Ending::Requeue
+        } else {
+            Ending::Complete
+        };
+        let Some(request) = self.inner.empty_now(request, ending) else {
+            // A work item ends the key, and then the request.
             return Ok(());
         };
         let refusal = match errno {
-            Errno::EAGAIN | Errno::ENOMEM | Errno::ENOSPC => Refusal::Busy,
+            _ if is_busy => Refusal::Busy,
             Errno::ENOTCONN | Errno::ENODEV => Refusal::Broken,
             _ => {
                 let bytes = request.payload_bytes();
@@ -417,14 +432,18 @@ impl Inner {
 
     /// Ends the key of a request, and then the request. Any context.
     fn finish(self: &Arc<Self>, request: Request<Kfi>) {
-        if let Some(request) = self.empty_now(request) {
+        if let Some(request) = self.empty_now(request, Ending::Complete) {
             request.complete();
         }
     }
 
     /// Ends the key of a request. If that may sleep, leaves the request to a work item, which ends
     /// it, too. Any context.
-    fn empty_now(self: &Arc<Self>, mut request: Request<Kfi>) -> Option<Request<Kfi>> {
+    fn empty_now(
+        self: &Arc<Self>,
+        mut request: Request<Kfi>,
+        ending: Ending,
+    ) -> Option<Request<Kfi>> {
         let Some(region) = request.slot().take() else {
             return Some(request);
         };
@@ -432,7 +451,8 @@ impl Inner {
             Ok(()) => Some(request),
             Err(region) => {
                 *request.slot() = Some(region);
-                self.state.with(|state| state.ended.push_reserved(request));
+                self.state
+                    .with(|state| state.ended.push_reserved((request, ending)));
                 // Work that is queued already takes this request, too.
                 let _ = self.tasks.enqueue(self.clone());
                 None
@@ -456,11 +476,14 @@ impl WorkItem for Inner {
     fn run(this: Arc<Self>) {
         // A task that frees memory may wait for the requests.
         let _noio = NoIo::enter();
-        while let Some(mut request) = this.state.with(|state| state.ended.pop()) {
+        while let Some((mut request, ending)) = this.state.with(|state| state.ended.pop()) {
             if let Some(region) = request.slot().take() {
                 request.queue().connection.regions.empty(region);
             }
-            request.complete();
+            match ending {
+                Ending::Complete => request.complete(),
+                Ending::Requeue => request.requeue(),
+            }
         }
     }
 }

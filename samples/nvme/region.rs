@@ -29,6 +29,7 @@ use nvme::{
 /// The data of a request, which a region or a capsule has.
 pub(crate) struct RequestData(pub(crate) Data);
 
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 // SAFETY: `Data` keeps its pieces in place until it is dropped. If it is forgotten, the pages are
 // leaked before the request ends. The owner of the memory expects either that it is read, after it
 // was filled, or that it is written. The list doesn't change meanwhile.
