@@ -48,7 +48,8 @@ ifeq ($(KDIR),)
 # A series (7.2, 7.3), newest, or debug.
 KERNEL ?= newest
 # For ARCH=arm64 one of pages of 4 KiB, unless KERNEL names another one, as in 7.3-arm64-16k.
-kernel := $(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64 -x86,$(ARCH:%=-%)))
+kernel = $(if $(filter-out x86_64 x86 arm64,$(ARCH)),$(error ARCH=$(ARCH) is neither x86_64 nor \
+arm64))$(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64 -x86,$(ARCH:%=-%)))
 
 $(kernel-targets):
 	@tools/env/make '$(kernel)' $@ $(filter-out KERNEL=% ARCH=%,$(MAKEOVERRIDES))
@@ -87,6 +88,10 @@ KSRC := $(firstword $(wildcard $(KDIR)/source) $(KDIR))
 BUILD ?= build/$(RELEASE)
 build-dir := $(abspath $(BUILD))
 
+# What the kernel's makefile builds for: the machine, unless ARCH= says otherwise.
+arch := $(or $(ARCH),$(patsubst aarch64,arm64,$(shell uname -m)))
+configured-arch := $(if $(CONFIG_ARM64),arm64,$(if $(CONFIG_X86_64),x86_64 x86))
+
 # The compilers must be those that the tree was configured with.  (CC= or LLVM= on the command line
 # names another one for C.)
 installed = $(shell command -v $(1))
@@ -111,6 +116,10 @@ ifneq ($(if $(findstring n,$(short-opts)),,$(compiles)),)
 ifeq ($(wildcard $(KDIR)/rust/libkernel.rmeta),)
 $(call refuse,has no Rust metadata (rust/libkernel.rmeta)$(comma) as packages of kernel headers; prepare the \
 kernel's source instead (Documentation/install.md))
+endif
+ifeq ($(filter $(arch),$(or $(configured-arch),$(arch))),)
+$(call refuse,is for $(firstword $(configured-arch))$(comma) but ARCH is $(arch); give \
+ARCH=$(firstword $(configured-arch))$(comma) and CROSS_COMPILE= if this machine is of another one)
 endif
 ifneq ($(configured-cc),)
 ifeq ($(call installed,$(configured-cc)),)

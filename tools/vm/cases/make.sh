@@ -12,6 +12,7 @@ printf '#!/bin/sh\necho "$@" >>%s/ran\n' "$fake" >"$fake/tools/env/make"
 for i in made-up-gcc rustc bindgen; do
 	printf '#!/bin/sh\necho made up\n' >"$fake/bin/$i"
 done
+printf '#!/bin/sh\necho x86_64\n' >"$fake/bin/uname"
 chmod +x "$fake/tools/env/make" "$fake"/bin/*
 cat >"$tmp/auto.conf" <<'END'
 CONFIG_X86_64=y
@@ -39,7 +40,7 @@ in_fake()
 
 	rm -rf "$fake/build"
 	: >"$fake/ran"
-	env -u MAKEFLAGS -u MAKELEVEL -u KDIR -u CC "PATH=$fake/bin:$PATH" timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
+	env -u MAKEFLAGS -u MAKELEVEL -u KDIR -u CC -u ARCH "PATH=$fake/bin:$PATH" timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
 	got=$(paste -sd, "$fake/ran")
 	if [ $rc = "$status" ] && [ "$got" = "$ran" ] && tr '\n' ' ' <"$tmp/out" | grep -q -- "$pattern"; then
 		result 0 "make: $title"
@@ -54,6 +55,8 @@ in_fake "an empty KDIR is an error that names the right commands" 2 \
 in_fake "and so it is in the environment" 2 'make modules. without KDIR' '' -e --eval='export KDIR=' modules
 in_fake "without KDIR, the environment's make" 0 '' 'newest modules V=1' modules V=1
 in_fake "-n runs nothing without KDIR" 0 'tools/env/make .*newest.* modules' '' -n modules
+in_fake "ARCH=arm64, in the environment" 0 '' 'newest-arm64 modules' ARCH=arm64 modules
+in_fake "an ARCH that is not known" 2 'ARCH=riscv is neither x86_64 nor arm64' '' ARCH=riscv modules
 for i in modules modules_install clippy install-dev; do
 	in_fake "-n runs nothing with KDIR: $i" 0 '-C .*/kernel' '' -n "KDIR=$fake/kernel" $i
 	[ ! -e "$fake/build" ] && ok=0 || ok=1
@@ -83,6 +86,8 @@ conf=include/config/auto.conf
 guard "of an older kernel" 'is Linux 7.1.9. .*7.2 7.3 only' 'echo 7.1.9 >include/config/kernel.release'
 guard "of a newer kernel" 'is Linux 7.4-rc1. .*7.2 7.3 only' 'echo 7.4-rc1 >include/config/kernel.release'
 guard "for another architecture" 'is not for x86_64 or arm64' "sed -i s/X86_64/RISCV/ $conf"
+guard "for arm64, where ARCH= is not given" 'is for arm64, but ARCH is x86_64; give ARCH=arm64' "sed -i s/X86_64/ARM64/ $conf"
+guard "for another architecture than ARCH=" 'is for x86_64, but ARCH is arm64; give ARCH=x86_64' : ARCH=arm64
 guard "without Rust" 'has no CONFIG_RUST=y' "sed -i /CONFIG_RUST=/d $conf"
 guard "without RDMA" 'lacks CONFIG_INFINIBAND=m' "sed -i /INFINIBAND=/d $conf"
 guard "without the connection manager" 'lacks .* CONFIG_INFINIBAND_ADDR_TRANS=y' "sed -i /ADDR_TRANS/d $conf"
@@ -93,6 +98,9 @@ guard "of another rustc" 'was configured with rustc 1.0 .*, but rustc is made up
 	"sed -i '/RUSTC/s/made up/rustc 1.0 (x)/' $conf"
 guard "where rustc is not installed" 'was configured with made up, but no-rustc is not installed' : RUSTC=no-rustc
 guard "where bindgen is not installed" 'needs bindgen, which is not installed' : BINDGEN=no-bindgen
+sed -i s/X86_64/ARM64/ "$fake/kernel/$conf"
+in_fake "ARCH= names the architecture of the tree" 0 '' 'modules ' "KDIR=$fake/kernel" ARCH=arm64 modules
+whole_tree
 echo 7.4.0 >"$fake/kernel/include/config/kernel.release"
 in_fake "UNSUPPORTED=y tries a newer kernel" 0 '' 'modules ' "KDIR=$fake/kernel" UNSUPPORTED=y modules
 whole_tree
