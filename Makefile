@@ -92,9 +92,8 @@ build-dir := $(abspath $(BUILD))
 arch := $(or $(ARCH),$(patsubst aarch64,arm64,$(shell uname -m)))
 configured-arch := $(if $(CONFIG_ARM64),arm64,$(if $(CONFIG_X86_64),x86_64 x86))
 
-# The compilers must be those that the tree was configured with.  (CC= or LLVM= on the command line
-# names another one for C.)
-installed = $(shell command -v $(1))
+# The compilers must be those that the tree was configured with; of C, one of the same major version, as the
+# kernel only warns of another minor one.  (CC= or LLVM= on the command line names another one for C.)
 ifeq ($(CONFIG_CC_IS_CLANG),y)
 configured-cc := clang
 kernel-cc := LLVM=1
@@ -106,6 +105,9 @@ ifneq ($(origin LLVM)$(origin CC),undefineddefault)
 configured-cc :=
 kernel-cc :=
 endif
+configured-major = $(shell echo $$((($(CONFIG_GCC_VERSION) + $(CONFIG_CLANG_VERSION)) / 10000)))
+cc-major = $(shell $(configured-cc) -dumpversion 2>/dev/null | cut -d. -f1)
+cc-is = $(shell $(configured-cc) --version 2>/dev/null | head -n1)
 RUSTC ?= rustc
 configured-rustc := $(subst ",,$(CONFIG_RUSTC_VERSION_TEXT))
 rustc-is = $(shell $(RUSTC) --version 2>/dev/null)
@@ -122,15 +124,16 @@ $(call refuse,is for $(firstword $(configured-arch))$(comma) but ARCH is $(arch)
 ARCH=$(firstword $(configured-arch))$(comma) and CROSS_COMPILE= if this machine is of another one)
 endif
 ifneq ($(configured-cc),)
-ifeq ($(call installed,$(configured-cc)),)
-$(call refuse,was configured with $(configured-cc)$(comma) which is not installed; install it$(comma) or name another one with CC=)
+ifneq ($(cc-major),$(configured-major))
+$(call refuse,was configured with $(subst ",,$(CONFIG_CC_VERSION_TEXT))$(comma) but $(configured-cc) is $(or $(cc-is),not \
+installed); install that one$(comma) or name another one with CC=)
 endif
 endif
 ifneq ($(rustc-is),$(configured-rustc))
 $(call refuse,was configured with $(configured-rustc)$(comma) but $(RUSTC) is $(or $(rustc-is),not \
 installed); install that one$(comma) or name it with RUSTC=)
 endif
-ifeq ($(call installed,$(or $(BINDGEN),bindgen)),)
+ifeq ($(shell command -v $(or $(BINDGEN),bindgen)),)
 $(call refuse,needs bindgen$(comma) which is not installed; install it$(comma) or name it with BINDGEN=)
 endif
 endif

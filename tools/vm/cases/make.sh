@@ -9,9 +9,10 @@ fake=$tmp/fake
 mkdir -p "$fake/tools/env" "$fake/kernel/include/config" "$fake/kernel/rust" "$fake/bin"
 cp "$TOP/Makefile" "$fake/"
 printf '#!/bin/sh\necho "$@" >>%s/ran\n' "$fake" >"$fake/tools/env/make"
-for i in made-up-gcc rustc bindgen; do
+for i in rustc bindgen; do
 	printf '#!/bin/sh\necho made up\n' >"$fake/bin/$i"
 done
+printf '#!/bin/sh\n[ $1 = -dumpversion ] && echo 14 || echo "made-up-gcc (made up) 14.2"\n' >"$fake/bin/made-up-gcc"
 printf '#!/bin/sh\necho x86_64\n' >"$fake/bin/uname"
 chmod +x "$fake/tools/env/make" "$fake"/bin/*
 cat >"$tmp/auto.conf" <<'END'
@@ -19,7 +20,9 @@ CONFIG_X86_64=y
 CONFIG_RUST=y
 CONFIG_INFINIBAND=m
 CONFIG_INFINIBAND_ADDR_TRANS=y
-CONFIG_CC_VERSION_TEXT="made-up-gcc (made up) 1.0"
+CONFIG_CC_VERSION_TEXT="made-up-gcc (made up) 14.2"
+CONFIG_GCC_VERSION=140200
+CONFIG_CLANG_VERSION=0
 CONFIG_RUSTC_VERSION_TEXT="made up"
 END
 whole_tree()
@@ -92,19 +95,25 @@ guard "without Rust" 'has no CONFIG_RUST=y' "sed -i /CONFIG_RUST=/d $conf"
 guard "without RDMA" 'lacks CONFIG_INFINIBAND=m' "sed -i /INFINIBAND=/d $conf"
 guard "without the connection manager" 'lacks .* CONFIG_INFINIBAND_ADDR_TRANS=y' "sed -i /ADDR_TRANS/d $conf"
 guard "without Rust metadata" 'has no Rust metadata (rust/libkernel.rmeta).*install.md' 'rm rust/libkernel.rmeta'
-guard "of a compiler that is not installed" 'was configured with other-gcc, which is not installed' \
+guard "of another major version of the compiler" \
+	'was configured with made-up-gcc (made up) 15.1, but made-up-gcc is made-up-gcc (made up) 14.2; .*CC=' \
+	"sed -i 's/14[.]2/15.1/; s/=1402/=1501/' $conf"
+guard "of a compiler that is not installed" 'was configured with other-gcc .*, but other-gcc is not installed; .*CC=' \
 	"sed -i s/made-up-gcc/other-gcc/ $conf"
 guard "of another rustc" 'was configured with rustc 1.0 .*, but rustc is made up; .*RUSTC=' \
 	"sed -i '/RUSTC/s/made up/rustc 1.0 (x)/' $conf"
 guard "where rustc is not installed" 'was configured with made up, but no-rustc is not installed' : RUSTC=no-rustc
 guard "where bindgen is not installed" 'needs bindgen, which is not installed' : BINDGEN=no-bindgen
+sed -i 's/14[.]2"/14.1 (of another distribution)"/; s/=140200/=140100/' "$fake/kernel/$conf"
+in_fake "another minor version of the compiler will do" 0 '' 'modules ' "KDIR=$fake/kernel" modules
+whole_tree
 sed -i s/X86_64/ARM64/ "$fake/kernel/$conf"
 in_fake "ARCH= names the architecture of the tree" 0 '' 'modules ' "KDIR=$fake/kernel" ARCH=arm64 modules
 whole_tree
 echo 7.4.0 >"$fake/kernel/include/config/kernel.release"
 in_fake "UNSUPPORTED=y tries a newer kernel" 0 '' 'modules ' "KDIR=$fake/kernel" UNSUPPORTED=y modules
 whole_tree
-sed -i s/made-up-gcc/other-gcc/ "$fake/kernel/$conf"
+sed -i 's/made-up-gcc/other-gcc/; s/=1402/=1501/' "$fake/kernel/$conf"
 in_fake "CC= names another compiler" 0 '' 'modules ' "KDIR=$fake/kernel" CC=made-up-gcc modules
 in_fake "to check formatting, no compiler is needed" 0 'rustfmt' '' "KDIR=$fake/kernel" -n fmt-check
 
