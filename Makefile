@@ -41,15 +41,20 @@ $(error KDIR is set, but empty. For a kernel tree of your own run \
 endif
 endif
 
+# Some targets know no KERNEL or ARCH, and would make something else than was asked for.
+ignores-KERNEL := demo deb test test-all kfi kfi-check
+ignores-ARCH := demo deb soak stress bench profile kfi kfi-check
+ignored = $(if $(filter-out x86_64 x86,$($(1))),$(filter $(ignores-$(1)),$(MAKECMDGOALS)))
+$(foreach i,KERNEL ARCH,$(if $(call ignored,$(i)),$(error make $(call ignored,$(i)) takes no $(i)=$($(i)); leave it out)))
+
 ifeq ($(KDIR),)
 # ---------------------------------------------------------------------------------
 # In the environment: make it, then come back here with KDIR set.
 
-# A series (7.2, 7.3), newest, or debug.
-KERNEL ?= newest
+# KERNEL is a series (7.2, 7.3), newest, or debug.
 # For ARCH=arm64 one of pages of 4 KiB, unless KERNEL names another one, as in 7.3-arm64-16k.
 kernel = $(if $(filter-out x86_64 x86 arm64,$(ARCH)),$(error ARCH=$(ARCH) is neither x86_64 nor \
-arm64))$(KERNEL)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64 -x86,$(ARCH:%=-%)))
+arm64))$(or $(KERNEL),newest)$(if $(findstring arm64,$(KERNEL)),,$(filter-out -x86_64 -x86,$(ARCH:%=-%)))
 
 $(kernel-targets):
 	@tools/env/make '$(kernel)' $@ $(filter-out KERNEL=% ARCH=%,$(MAKEOVERRIDES))
@@ -225,7 +230,7 @@ soak:
 
 # The same for calls, accesses, rounds, removals and points of failure: KERNEL names one kernel, PARTS some parts.
 stress:
-	@tools/vm/stress $(filter-out newest,$(KERNEL))
+	@tools/vm/stress $(KERNEL)
 
 # BASE=FILE compares with the figures of an earlier run; tools/bench/run has the rest.
 bench:

@@ -6,15 +6,16 @@
 
 # A checkout whose tools only say that they were run, and a kernel tree that says so.
 fake=$tmp/fake
-mkdir -p "$fake/tools/env" "$fake/kernel/include/config" "$fake/kernel/rust" "$fake/bin"
+mkdir -p "$fake/tools/env" "$fake/tools/vm" "$fake/kernel/include/config" "$fake/kernel/rust" "$fake/bin"
 cp "$TOP/Makefile" "$fake/"
 printf '#!/bin/sh\necho "$@" >>%s/ran\n' "$fake" >"$fake/tools/env/make"
+printf '#!/bin/sh\necho stress "$@" >>%s/ran\n' "$fake" >"$fake/tools/vm/stress"
 for i in rustc bindgen; do
 	printf '#!/bin/sh\necho made up\n' >"$fake/bin/$i"
 done
 printf '#!/bin/sh\n[ $1 = -dumpversion ] && echo 14 || echo "made-up-gcc (made up) 14.2"\n' >"$fake/bin/made-up-gcc"
 printf '#!/bin/sh\necho x86_64\n' >"$fake/bin/uname"
-chmod +x "$fake/tools/env/make" "$fake"/bin/*
+chmod +x "$fake/tools/env/make" "$fake/tools/vm/stress" "$fake"/bin/*
 cat >"$tmp/auto.conf" <<'END'
 CONFIG_X86_64=y
 CONFIG_RUST=y
@@ -43,7 +44,7 @@ in_fake()
 
 	rm -rf "$fake/build"
 	: >"$fake/ran"
-	env -u MAKEFLAGS -u MAKELEVEL -u KDIR -u CC -u ARCH "PATH=$fake/bin:$PATH" timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
+	env -u MAKEFLAGS -u MAKELEVEL -u KDIR -u CC -u ARCH -u KERNEL "PATH=$fake/bin:$PATH" timeout 60 make -C "$fake" "$@" >"$tmp/out" 2>&1 || rc=$?
 	got=$(paste -sd, "$fake/ran")
 	if [ $rc = "$status" ] && [ "$got" = "$ran" ] && tr '\n' ' ' <"$tmp/out" | grep -q -- "$pattern"; then
 		result 0 "make: $title"
@@ -60,6 +61,14 @@ in_fake "without KDIR, the environment's make" 0 '' 'newest modules V=1' modules
 in_fake "-n runs nothing without KDIR" 0 'tools/env/make .*newest.* modules' '' -n modules
 in_fake "ARCH=arm64, in the environment" 0 '' 'newest-arm64 modules' ARCH=arm64 modules
 in_fake "an ARCH that is not known" 2 'ARCH=riscv is neither x86_64 nor arm64' '' ARCH=riscv modules
+in_fake "stress, of all kernels" 0 '' 'stress' stress
+in_fake "stress, of the newest kernel only" 0 '' 'stress newest' stress KERNEL=newest
+for i in demo deb test test-all kfi kfi-check; do
+	in_fake "no KERNEL= for $i" 2 "make $i takes no KERNEL=9.9" '' $i KERNEL=9.9
+done
+for i in demo deb soak stress bench profile kfi kfi-check; do
+	in_fake "no ARCH= for $i" 2 "make $i takes no ARCH=arm64" '' ARCH=arm64 $i
+done
 for i in modules modules_install clippy install-dev; do
 	in_fake "-n runs nothing with KDIR: $i" 0 '-C .*/kernel' '' -n "KDIR=$fake/kernel" $i
 	[ ! -e "$fake/build" ] && ok=0 || ok=1
@@ -132,23 +141,29 @@ unknown "$TOP/tools/env/kdir" 9.9
 unknown "$here/shell" 9.9
 unknown "$here/soak" 9.9
 unknown "$here/run" --kernel 9.9
+unknown "$here/stress" 7.3 9.9
 
-# run_refuses PATTERN ARGUMENT...: tools/vm/run refuses these arguments.
-run_refuses()
+# tool_refuses TOOL PATTERN ARGUMENT...: tools/vm/TOOL refuses these arguments.
+tool_refuses()
 {
-	local pattern=$1 rc=0
-	shift
+	local tool=$1 pattern=$2 rc=0
+	shift 2
 
-	timeout 60 "$here/run" "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
+	timeout 60 "$here/$tool" "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
 	[ $rc = 1 ] && grep -q -- "^error: $pattern" "$tmp/out" && [ "$(wc -l <"$tmp/out")" = 1 ] && ok=0 || ok=1
-	result $ok "run: refuses $*"
+	result $ok "$tool: refuses $*"
 }
 for i in kernel modules script file log timeout append memory link life plugin; do
-	run_refuses "--$i needs a value" --$i
+	tool_refuses run "--$i needs a value" --$i
 done
-run_refuses "--shell .* leave out --shell or --script" --shell --script /dev/null
-run_refuses "--memory needs a number, not 'much'" --memory much
-run_refuses "--life needs a number, not 'x'" --life x
+for i in kernel peer-kernel modules peer-modules script peer-script log file append memory timeout; do
+	tool_refuses pair "--$i needs a value" --$i
+done
+tool_refuses run "--shell .* leave out --shell or --script" --shell --script /dev/null
+tool_refuses run "--memory needs a number, not 'much'" --memory much
+tool_refuses run "--life needs a number, not 'x'" --life x
+tool_refuses demo "tools/vm/demo takes no arguments" 7.2
+PARTS="random nosuch" tool_refuses stress "PARTS='nosuch' is none of: random model" 7.3
 
 # refused TITLE PATTERN ARGUMENT...: tools/env/make refuses it on a host other than Debian 13, before it
 # makes anything of the environment.
