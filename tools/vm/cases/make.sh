@@ -162,6 +162,7 @@ done
 tool_refuses run "--shell .* leave out --shell or --script" --shell --script /dev/null
 tool_refuses run "--memory needs a number, not 'much'" --memory much
 tool_refuses run "--life needs a number, not 'x'" --life x
+KFABRIC_FORCE_ROOT=1 tool_refuses ../package "/tmp/deb is not below $TOP" /tmp/deb
 tool_refuses demo "tools/vm/demo takes no arguments" 7.2
 PARTS="random nosuch" tool_refuses stress "PARTS='nosuch' is none of: random model" 7.3
 
