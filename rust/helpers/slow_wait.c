@@ -14,7 +14,7 @@ module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
 		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait");
 
-/* Maximum number of objects in the log. */
+/* Maximum number of objects in the log that are not being closed. */
 #define MOST	64
 
 struct kfi_helper_slow_wait {
@@ -49,28 +49,41 @@ static const char *class_name(u32 class)
 	}
 }
 
-static void log_objects(struct work_struct *work)
+/* Logs the open regions, or all other objects. @count is that of objects so far; what is being closed is always logged. */
+static void log_class(bool regions, unsigned int *count, unsigned int *others)
 {
-	struct kfi_helper_slow_wait *wait =
-		container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work);
 	void *listing = kfi_core_listing(KFI_CLASS_UNSPEC);
 	struct kfi_helper_object object;
-	unsigned int count = 0;
 
 	if (IS_ERR(listing))
 		return;
-	pr_warn("kfabric: %s takes long; open objects:\n", wait->what);
 	for (; kfi_core_listing_get(listing, &object); kfi_core_listing_next(listing)) {
-		if (count++ >= MOST)
+		if ((object.class == KFI_CLASS_MR) != regions)
 			continue;
+		if ((*count)++ >= MOST && object.state != KFI_STATE_CLOSING) {
+			(*others)++;
+			continue;
+		}
 		pr_warn("kfabric: %s %llu in %s%s%s, owner %s, open for %u s%s\n", class_name(object.class),
 			object.id, object.fabric, object.domain ? "/" : "", object.domain ?: "",
 			object.owner ?: "unknown", object.age,
 			object.state == KFI_STATE_CLOSING ? ", is being closed" : "");
 	}
-	if (count > MOST)
-		pr_warn("kfabric: and %u others\n", count - MOST);
 	kfi_core_listing_free(listing);
+}
+
+static void log_objects(struct work_struct *work)
+{
+	struct kfi_helper_slow_wait *wait =
+		container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work);
+	unsigned int count = 0, others = 0;
+
+	pr_warn("kfabric: %s takes long; open objects:\n", wait->what);
+	/* There can be a million regions, which would hide the objects that hold a device or a module. */
+	log_class(false, &count, &others);
+	log_class(true, &count, &others);
+	if (others)
+		pr_warn("kfabric: and %u others\n", others);
 }
 
 /* Begins a wait for @what, which stays valid until the end. May sleep. Returns NULL without memory: nothing is logged. */

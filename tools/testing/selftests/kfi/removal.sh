@@ -191,7 +191,7 @@ slow_wait=/sys/module/kfabric/parameters/slow_wait
 slow_wait_before=$(cat $slow_wait)
 scenario_load()
 {
-	[ $scenario != meet_removal ] || echo 0 >$slow_wait
+	[ $scenario != meet_removal ] || { mark_log && echo 0 >$slow_wait; }
 	link_up && load kfi_removal device=$link scenario=$scenario
 }
 scenario_gone() { echo gone >/sys/module/kfi_removal/parameters/command; }
@@ -218,7 +218,7 @@ scenario_log()
 	echo "leaked: $(($4 - $1)) $(($5 - $2)) $(($6 - $3))"
 	if [ $scenario = meet_removal ]; then
 		echo "$slow_wait_before" >$slow_wait
-		dmesg | grep -q "kfabric: region [0-9]* in .*, owner kfi_removal, open for [0-9]* s" || return
+		since_mark | grep -q "kfabric: region [0-9]* in .*, owner kfi_removal, open for [0-9]* s" || return
 	fi
 	# Regions that the pool has kept ready are among those that are leaked.
 	[ $(($4 - $1)) = $_pds ] && [ $(($5 - $2)) -ge $_mrs ] &&
