@@ -133,11 +133,10 @@ impl InstanceEntry {
     }
 }
 
-/// Calls `each` with each open object, until it fails. `each` runs under the lock. May sleep.
-pub(super) fn each<E>(each: impl FnMut(&InstanceEntry) -> Result<(), E>) -> Result<(), E> {
+/// Calls `each` with each open object. `each` runs under the lock. May sleep.
+pub(super) fn each(each: impl FnMut(&InstanceEntry)) {
     let all = INSTANCES.lock();
-    let mut shown = all.iter().filter(|entry| entry.shown);
-    shown.try_for_each(each)
+    all.iter().filter(|entry| entry.shown).for_each(each);
 }
 
 /// Calls `f` with the open object of this kind at an address, and returns the result of `f`; `None` if there

@@ -29,12 +29,10 @@ use crate::{
     prelude::*,
     support::table::declared_in_c, //
 };
-use kernel::{
-    alloc::{
-        flags::GFP_KERNEL_ACCOUNT,
-        AllocError, //
-    },
-    str::CString, //
+use core::ops::Range;
+use kernel::alloc::{
+    flags::GFP_KERNEL_ACCOUNT,
+    AllocError, //
 };
 use kfi_bindings::{
     kfi_helper_object,
@@ -42,6 +40,36 @@ use kfi_bindings::{
     kfi_helper_state,
     KFI_CLASS_UNSPEC, //
 };
+
+/// The rows of a table that is filled without allocation. It counts the rows that it has no space for.
+struct Table<T> {
+    rows: KVVec<T>,
+    missed: usize,
+}
+
+impl<T> Table<T> {
+    fn new() -> Self {
+        Self {
+            rows: KVVec::new(),
+            missed: 0,
+        }
+    }
+
+    /// Adds a row. Any context.
+    fn push(&mut self, row: T) {
+        let is_added = self.rows.push_within_capacity(row).is_ok();
+        self.missed += usize::from(!is_added);
+    }
+
+    /// Empties the table, and makes space for the rows that it had and missed. May sleep.
+    fn make_space(&mut self) -> Result<(), AllocError> {
+        let missed = mem::take(&mut self.missed);
+        // Others may open more meanwhile.
+        let space = self.rows.len() + missed + missed / 8 + 16;
+        self.rows.clear();
+        self.rows.reserve(space, GFP_KERNEL_ACCOUNT)
+    }
+}
 
 /// An object of a group, without the values that all objects of the group share. A group can have a million objects, so
 /// counters of 0 take no memory.
@@ -56,93 +84,140 @@ struct Listed {
     has_counters: bool,
 }
 
-/// A fabric or domain, and the objects in it.
+/// A fabric or domain. The strings are indexes of [`text`](Listing::text).
 struct Group {
-    provider: CString,
-    fabric: CString,
-    domain: Option<CString>,
-    owner: Option<CString>,
+    provider: usize,
+    fabric: usize,
+    domain: Option<usize>,
+    owner: Option<usize>,
     /// The number of the fabric or domain.
     number: u64,
     /// The number of the fabric of a domain, or 0.
     parent: u64,
-    objects: KVVec<Listed>,
-    /// The counters of the objects with [`has_counters`](Listed::has_counters), in the order of `objects`.
-    counters: KVVec<[u64; COUNTERS]>,
-    refusals: KVec<kfi_helper_refusals>,
+    /// The number of objects in this group and those before it.
+    objects_end: usize,
+    refusals: Range<usize>,
 }
 
 /// The objects that were open, and how far a reader has come.
 pub(crate) struct Listing {
-    groups: KVVec<Group>,
+    groups: Table<Group>,
+    /// The objects of the first group, and then those of the next.
+    objects: Table<Listed>,
+    /// The counters of the objects with [`has_counters`](Listed::has_counters), in the order of `objects`.
+    counters: Table<[u64; COUNTERS]>,
+    refusals: Table<kfi_helper_refusals>,
+    /// Strings that end with a NUL.
+    text: Table<u8>,
     group: usize,
     object: usize,
-    counters: usize,
+    counter: usize,
 }
 
-impl Group {
-    /// Lists a fabric or domain, and the objects in it that have this class. May sleep.
-    fn new<T: Parent>(
+impl Listing {
+    /// Lists the open objects of a class, or all if it is `KFI_CLASS_UNSPEC`. May sleep.
+    fn new(class: u32) -> Result<Self, AllocError> {
+        let mut listing = Self {
+            groups: Table::new(),
+            objects: Table::new(),
+            counters: Table::new(),
+            refusals: Table::new(),
+            text: Table::new(),
+            group: 0,
+            object: 0,
+            counter: 0,
+        };
+        // Nobody waits for an allocation: it can take long in a task whose memory is limited.
+        while !listing.fill(class) {
+            listing.groups.make_space()?;
+            listing.objects.make_space()?;
+            listing.counters.make_space()?;
+            listing.refusals.make_space()?;
+            listing.text.make_space()?;
+        }
+        Ok(listing)
+    }
+
+    /// Lists the open objects of a class, or all, in empty tables. Returns whether the tables have space for all. May
+    /// sleep.
+    fn fill(&mut self, class: u32) -> bool {
+        instances::each(|entry| {
+            if let Some(fabric) = entry.object::<FabricBody>() {
+                let numbers = [fabric.instance.number(), 0];
+                self.add_group(entry, fabric, numbers, fabric, None, class);
+            } else if let Some(domain) = entry.object::<DomainBody>() {
+                let (fabric, name) = (domain.parent(), domain.name.as_deref());
+                let numbers = [domain.instance.number(), fabric.instance.number()];
+                if is_wanted(class, DomainBody::CLASS.number()) {
+                    for refusals in domain.counters.refusals() {
+                        self.refusals.push(refusals);
+                    }
+                }
+                self.add_group(entry, domain, numbers, fabric, name, class);
+            }
+        });
+        [
+            self.groups.missed,
+            self.objects.missed,
+            self.counters.missed,
+            self.refusals.missed,
+            self.text.missed,
+        ] == [0; _]
+    }
+
+    /// Adds a fabric or domain, and the objects in it that have this class. Its refusals have been added.
+    fn add_group<T: Parent>(
+        &mut self,
         entry: &InstanceEntry,
         object: &Obj<T>,
         [number, parent]: [u64; 2],
         fabric: &FabricObject,
         domain: Option<&CStr>,
         class: u32,
-    ) -> Result<Self, AllocError> {
-        let mut group = Self {
-            provider: CString::try_from(fabric.provider)?,
-            fabric: CString::try_from(&*fabric.name)?,
-            domain: domain.map(CString::try_from).transpose()?,
-            owner: entry.owner().map(CString::try_from).transpose()?,
+    ) {
+        if is_wanted(class, T::CLASS.number()) {
+            let mut about = kfi_helper_object {
+                id: number,
+                age: entry.age(),
+                ..pin_init::zeroed()
+            };
+            closing::describe(object, &mut about);
+            self.add(&about);
+        }
+        object.child_list().describe(|about| {
+            // A domain has a group of its own.
+            if is_wanted(class, about.class) && about.class != DomainBody::CLASS.number() {
+                self.add(&about);
+            }
+        });
+        let before = self.groups.rows.last();
+        let refusals = before.map_or(0, |group| group.refusals.end);
+        let group = Group {
+            provider: self.add_text(fabric.provider),
+            fabric: self.add_text(&fabric.name),
+            domain: domain.map(|name| self.add_text(name)),
+            owner: entry.owner().map(|name| self.add_text(name)),
             number,
             parent,
-            objects: KVVec::new(),
-            counters: KVVec::new(),
-            refusals: KVec::new(),
+            objects_end: self.objects.rows.len(),
+            refusals: refusals..self.refusals.rows.len(),
         };
-        let is_wanted = |of: u32| class == KFI_CLASS_UNSPEC || class == of;
-        loop {
-            if is_wanted(T::CLASS.number()) {
-                let mut about = kfi_helper_object {
-                    id: number,
-                    age: entry.age(),
-                    ..pin_init::zeroed()
-                };
-                closing::describe(object, &mut about);
-                group.objects.reserve(1, GFP_KERNEL_ACCOUNT)?;
-                group.counters.reserve(1, GFP_KERNEL_ACCOUNT)?;
-                group.add(&about);
-            }
-            let [mut missed, mut counters] = [0_usize; 2];
-            object.child_list().describe(|about| {
-                // A domain has a group of its own.
-                if is_wanted(about.class) && about.class != DomainBody::CLASS.number() {
-                    let is_missed = !group.add(&about);
-                    missed += usize::from(is_missed);
-                    counters += usize::from(is_missed && has_counters(&about));
-                }
-            });
-            if missed == 0 {
-                return Ok(group);
-            }
-            // Others may open more meanwhile.
-            let room = |len: usize, missed: usize| len + missed + missed / 8 + 16;
-            let rooms = [
-                room(group.objects.len(), missed),
-                room(group.counters.len(), counters),
-            ];
-            group.objects.clear();
-            group.counters.clear();
-            group.objects.reserve(rooms[0], GFP_KERNEL_ACCOUNT)?;
-            group.counters.reserve(rooms[1], GFP_KERNEL_ACCOUNT)?;
-        }
+        self.groups.push(group);
     }
 
-    /// Adds an object if there is space for it. Returns false if there is none. Any context.
-    fn add(&mut self, about: &kfi_helper_object) -> bool {
-        let has_counters = has_counters(about);
-        let listed = Listed {
+    /// Adds a string, and returns its index.
+    fn add_text(&mut self, text: &CStr) -> usize {
+        let index = self.text.rows.len();
+        for byte in text.to_bytes_with_nul() {
+            self.text.push(*byte);
+        }
+        index
+    }
+
+    /// Adds an object. Any context.
+    fn add(&mut self, about: &kfi_helper_object) {
+        let has_counters = about.counters.iter().any(|count| *count > 0);
+        self.objects.push(Listed {
             id: about.id,
             length: about.length,
             access: about.access,
@@ -151,104 +226,63 @@ impl Group {
             state: about.state,
             age: about.age,
             has_counters,
-        };
-        if has_counters && self.counters.len() == self.counters.capacity() {
-            return false;
+        });
+        if has_counters {
+            self.counters.push(about.counters);
         }
-        let is_added = self.objects.push_within_capacity(listed).is_ok();
-        if has_counters && is_added {
-            let _ = self.counters.push_within_capacity(about.counters);
-        }
-        is_added
-    }
-}
-
-/// Returns whether an object has counters that are not 0.
-fn has_counters(about: &kfi_helper_object) -> bool {
-    about.counters.iter().any(|count| *count > 0)
-}
-
-impl Listing {
-    /// Lists the open objects of a class, or all if it is `KFI_CLASS_UNSPEC`. May sleep.
-    fn new(class: u32) -> Result<Self, AllocError> {
-        let mut groups = KVVec::new();
-        instances::each(|entry| {
-            let group = if let Some(fabric) = entry.object::<FabricBody>() {
-                let numbers = [fabric.instance.number(), 0];
-                Group::new(entry, fabric, numbers, fabric, None, class)
-            } else if let Some(domain) = entry.object::<DomainBody>() {
-                let (fabric, name) = (domain.parent(), domain.name.as_deref());
-                let numbers = [domain.instance.number(), fabric.instance.number()];
-                let mut group = Group::new(entry, domain, numbers, fabric, name, class)?;
-                let first = group.objects.first();
-                if first.is_some_and(|first| first.class == DomainBody::CLASS.number()) {
-                    for refusals in domain.counters.refusals() {
-                        group.refusals.push(refusals, GFP_KERNEL_ACCOUNT)?;
-                    }
-                }
-                Ok(group)
-            } else {
-                return Ok(());
-            };
-            groups.push(group?, GFP_KERNEL_ACCOUNT)
-        })?;
-        Ok(Self {
-            groups,
-            group: 0,
-            object: 0,
-            counters: 0,
-        })
     }
 
     /// Returns the next object, until [`next`](Self::next) passes it.
     fn get(&mut self) -> Option<kfi_helper_object> {
-        while let Some(group) = self.groups.get(self.group) {
-            if let Some(object) = group.objects.get(self.object) {
-                let string =
-                    |of: &Option<CString>| of.as_ref().map_or(ptr::null(), |of| of.as_char_ptr());
-                let counters = group.counters.get(self.counters).copied();
-                let is_parent = [FabricBody::CLASS, DomainBody::CLASS]
-                    .iter()
-                    .any(|class| class.number() == object.class);
-                return Some(kfi_helper_object {
-                    provider: group.provider.as_char_ptr(),
-                    fabric: group.fabric.as_char_ptr(),
-                    domain: string(&group.domain),
-                    owner: string(&group.owner),
-                    id: object.id,
-                    parent: match is_parent {
-                        true => group.parent,
-                        false => group.number,
-                    },
-                    length: object.length,
-                    access: object.access,
-                    key: object.key,
-                    class: object.class,
-                    state: object.state,
-                    age: object.age,
-                    counters: counters.filter(|_| object.has_counters).unwrap_or_default(),
-                    refusals: group.refusals.as_ptr(),
-                    refusal_count: match is_parent {
-                        true => group.refusals.len(),
-                        false => 0,
-                    },
-                });
+        let object = self.objects.rows.get(self.object)?;
+        let group = loop {
+            let group = self.groups.rows.get(self.group)?;
+            if self.object < group.objects_end {
+                break group;
             }
             self.group += 1;
-            self.object = 0;
-            self.counters = 0;
-        }
-        None
+        };
+        let string = |at: usize| self.text.rows.get(at..).map_or(ptr::null(), <[u8]>::as_ptr);
+        let counters = self.counters.rows.get(self.counter).copied();
+        let is_parent = [FabricBody::CLASS, DomainBody::CLASS]
+            .iter()
+            .any(|class| class.number() == object.class);
+        let refusals = self.refusals.rows.get(group.refusals.clone());
+        let refusals = refusals.filter(|_| is_parent).unwrap_or_default();
+        Some(kfi_helper_object {
+            provider: string(group.provider),
+            fabric: string(group.fabric),
+            domain: group.domain.map_or(ptr::null(), string),
+            owner: group.owner.map_or(ptr::null(), string),
+            id: object.id,
+            parent: match is_parent {
+                true => group.parent,
+                false => group.number,
+            },
+            length: object.length,
+            access: object.access,
+            key: object.key,
+            class: object.class,
+            state: object.state,
+            age: object.age,
+            counters: counters.filter(|_| object.has_counters).unwrap_or_default(),
+            refusals: refusals.as_ptr(),
+            refusal_count: refusals.len(),
+        })
     }
 
     /// Passes an object.
     fn next(&mut self) {
-        let group = self.groups.get(self.group);
-        if let Some(object) = group.and_then(|group| group.objects.get(self.object)) {
-            self.counters += usize::from(object.has_counters);
+        if let Some(object) = self.objects.rows.get(self.object) {
+            self.counter += usize::from(object.has_counters);
         }
         self.object += 1;
     }
+}
+
+/// Returns whether a listing of `class` has objects of the class `of`.
+fn is_wanted(class: u32, of: u32) -> bool {
+    class == KFI_CLASS_UNSPEC || class == of
 }
 
 /// Lists the open objects of a class, or of all. Returns an error pointer if there is no memory. May sleep.

@@ -82,15 +82,27 @@ struct Part {
 ///
 /// # Invariants
 ///
-/// - Both lists consist of the nodes of entries that have joined this part and not left it.
-/// - `now` is null, or the entry that is being ended, which is in a list.
+/// - The list consists of the nodes of entries that have joined this part and not left it, and of placeholders.
+/// - `mark` is in the list.
+/// - `now` is null, or the entry that is being ended, which is in the list.
 struct Lists {
     /// How many entries have joined for the first time.
     joined: Cell<u32>,
-    open: Head,
-    ended: Head,
+    all: Head,
+    /// A placeholder between the entries that have been ended and those that have not.
+    mark: ChildEntry,
     now: Cell<*const ChildEntry>,
 }
+
+/// The kind of a placeholder, which keeps a place in a list and never joins.
+static PLACEHOLDER: ChildKind = ChildKind {
+    open: c"",
+    end: None,
+    describe: |_, _| (),
+};
+
+/// Maximum number of entries that are described without releasing the lock.
+const STEP: usize = 64;
 
 // SAFETY: Any thread may list an entry, and use the object that the entry is in.
 unsafe impl Send for Lists {}
@@ -175,8 +187,8 @@ impl ChildList {
                 entry.since.set(seconds());
             }
             // SAFETY: The entry is in no list: it joins once. The lock is held. The entry stays where it
-            // is until it leaves, and the head is part of the roster, which is pinned.
-            unsafe { entry.node.link(&lists.open) }
+            // is until it leaves, and the mark is in the list.
+            unsafe { entry.node.link_behind(&lists.mark.node) }
         });
         part.arrived();
     }
@@ -225,31 +237,53 @@ impl ChildList {
             part.lists.with(|lists| {
                 // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry.
                 unsafe {
-                    let first = lists.open.first().or(lists.ended.first())?;
-                    Some(ChildEntry::of(first).as_ref().kind().open)
+                    Some(
+                        ChildEntry::joined_from(lists.all.first())?
+                            .as_ref()
+                            .kind()
+                            .open,
+                    )
                 }
             })
         })
     }
 
-    /// Calls `each` with the listing entry of each child. `each` runs with a lock held and interrupts
-    /// off. Any context.
+    /// Calls `each` with the listing entry of each child that stays in the list meanwhile, once. Those that join or leave
+    /// meanwhile may be missing. `each` runs with a lock held and interrupts off, at most [`STEP`] times in a row. Any
+    /// context.
     pub(crate) fn describe(&self, mut each: impl FnMut(kfi_helper_object)) {
         for part in &self.parts {
+            // Everything before its node has been described.
+            let here = ChildEntry::new(&PLACEHOLDER, PartOf(0));
             part.lists.with(|lists| {
-                for head in [&lists.open, &lists.ended] {
-                    // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry that has
-                    // joined, and no entry leaves before the lock is free.
+                // SAFETY: The lock is held. The local variable doesn't move, and is unlinked below.
+                unsafe { here.node.link(&lists.all) }
+            });
+            let mut step = || {
+                let mut at = NonNull::from(&here.node);
+                for _ in 0..STEP {
+                    // SAFETY: The lock is held, `at` is in the list, and each node is that of an entry by the invariant
+                    // of `Lists`. No entry leaves before the lock is free.
                     unsafe {
-                        let mut next = head.first();
-                        while let Some(node) = next {
-                            let entry = ChildEntry::of(node);
+                        let Some(next) = at.as_ref().next() else {
+                            here.node.unlink();
+                            return false;
+                        };
+                        let entry = ChildEntry::of(next);
+                        if entry.as_ref().has_joined() {
                             each(entry.as_ref().about(entry));
-                            next = node.as_ref().next();
                         }
+                        at = next;
                     }
                 }
-            });
+                // SAFETY: The lock is held, and `here` and `at` are different nodes in the list.
+                unsafe {
+                    here.node.unlink();
+                    here.node.link_behind(at.as_ref());
+                }
+                true
+            };
+            while part.lists.with(|_| step()) {}
         }
     }
 
@@ -268,17 +302,24 @@ impl Part {
         pin_init!(Self {
             coming: Atomic::new(0),
             awaited: Atomic::new(false),
-            // INVARIANT: No entry.
             lists <- new_irq_lock!(
                 Lists {
                     joined: Cell::new(0),
-                    open: Head::new(),
-                    ended: Head::new(),
+                    all: Head::new(),
+                    mark: ChildEntry::new(&PLACEHOLDER, PartOf(0)),
                     now: Cell::new(ptr::null()),
                 },
                 c"kfabric_child_list"
             ),
             changed <- new_condvar!("kfabric_child_list"),
+        })
+        .pin_chain(|part| {
+            part.lists.with(|lists| {
+                // INVARIANT: The list has the mark, and no entry.
+                // SAFETY: The lock is held. The mark and the head are fields of a pinned part.
+                unsafe { lists.mark.node.link(&lists.all) }
+            });
+            Ok(())
         })
     }
 
@@ -312,17 +353,17 @@ impl Part {
             while self.coming.load(Relaxed) > 0 {
                 self.changed.wait(lists);
             }
-            // SAFETY: The lock is held. By the invariant of `Lists`, `first` is the node of an entry that
-            // has joined this part; it is unlinked before it is linked again, and both heads are pinned.
+            // Entries keep their order, so that a task that describes them misses none.
+            // SAFETY: The lock is held. By the invariant of `Lists`, the mark is in the list, and each node is that of an
+            // entry. The mark is unlinked before it is linked again, and it is pinned.
             let (entry, end) = unsafe {
-                let first = lists.open.first()?;
-                let entry = ChildEntry::of(first);
-                first.as_ref().unlink();
-                first.as_ref().link(&lists.ended);
+                let entry = ChildEntry::joined_from(lists.mark.node.next())?;
+                lists.mark.node.unlink();
+                lists.mark.node.link_behind(&entry.as_ref().node);
                 (entry, entry.as_ref().kind().end)
             };
             if let Some(end) = end {
-                // INVARIANT: The entry is in the list `ended`.
+                // INVARIANT: The entry is in the list.
                 lists.now.set(entry.as_ptr());
                 return Some((entry, end));
             }
@@ -383,6 +424,28 @@ impl ChildEntry {
         // SAFETY: `this` is an entry in the list, whose lock is held.
         unsafe { (self.kind().describe)(this, &mut about) };
         about
+    }
+
+    /// Returns whether this is no placeholder. The caller holds the lock of the part, and the entry is in it.
+    fn has_joined(&self) -> bool {
+        self.number.load(Relaxed) != 0
+    }
+
+    /// Returns the entry of `node` or of the next node after it that is no placeholder.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of a part, and `node` is the node of an entry in its list.
+    unsafe fn joined_from(mut node: Option<NonNull<Node>>) -> Option<NonNull<Self>> {
+        loop {
+            // SAFETY: `node` is the node of an entry in the list, whose lock is held.
+            let (entry, next) = unsafe { (Self::of(node?), node?.as_ref().next()) };
+            // SAFETY: The entry is in the list, whose lock is held.
+            if unsafe { entry.as_ref() }.has_joined() {
+                return Some(entry);
+            }
+            node = next;
+        }
     }
 
     /// Returns the entry that has this node.

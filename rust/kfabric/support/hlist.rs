@@ -74,19 +74,37 @@ impl Node {
     /// - The node and `head` don't move before the node is [unlinked](Self::unlink). Nobody makes a `&mut`
     ///   of either before.
     pub(crate) unsafe fn link(&self, head: &Head) {
-        let this = ptr::from_ref(self).cast_mut();
-        let head = head.0.get();
-        // SAFETY: `head` comes from a reference. The node that it points to, if any, is linked and so
-        // valid. Nobody else uses the links of the list: the caller holds its lock.
+        // SAFETY: `head` comes from a reference, and the caller promises the rest.
+        unsafe { self.link_at(head.0.get()) }
+    }
+
+    /// Adds the node behind another one. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - The caller holds the lock of the list that `before` is in.
+    /// - The node is in no list.
+    /// - The node doesn't move before it is [unlinked](Self::unlink). Nobody makes a `&mut` of it before.
+    pub(crate) unsafe fn link_behind(&self, before: &Self) {
+        // SAFETY: `before` is a linked node and so valid, and the caller promises the rest.
+        unsafe { self.link_at(&raw mut (*before.0.get()).next) }
+    }
+
+    /// Adds the node where `back` points.
+    ///
+    /// # Safety
+    ///
+    /// - The requirements of [`link`](Self::link).
+    /// - `back` points to the head, or to the field `next` of a node in the list.
+    unsafe fn link_at(&self, back: *mut *mut Node) {
+        // SAFETY: `back` is the head or a field of a linked node, which are valid. The node that it points to, if
+        // any, is linked and so valid. Nobody else uses the links of the list: the caller holds its lock.
         unsafe {
-            if let Some(first) = (*head).as_ref() {
-                (*first.0.get()).back = &raw mut (*self.0.get()).next;
+            if let Some(next) = (*back).as_ref() {
+                (*next.0.get()).back = &raw mut (*self.0.get()).next;
             }
-            self.0.get().write(Links {
-                next: *head,
-                back: head,
-            });
-            *head = this;
+            self.0.get().write(Links { next: *back, back });
+            *back = ptr::from_ref(self).cast_mut();
         }
     }
 
