@@ -87,7 +87,7 @@ static int info_dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 	while ((info = (const struct kfi_info *)cb->args[1])) {
 		if (put_message(skb, cb, KFI_CMD_INFO_GET, put_info, info, false))
-			break;
+			return skb->len ?: -EMSGSIZE;
 		cb->args[1] = (long)info->next;
 	}
 	return skb->len;
@@ -185,8 +185,28 @@ static int put_object(struct sk_buff *skb, const void *of, bool admin)
 	return 0;
 }
 
+static int validate_class(const struct nlattr *class, struct netlink_ext_ack *extack)
+{
+	switch (nla_get_u32(class)) {
+	case KFI_CLASS_FABRIC:
+	case KFI_CLASS_DOMAIN:
+	case KFI_CLASS_EP:
+	case KFI_CLASS_SRX_CTX:
+	case KFI_CLASS_PEP:
+	case KFI_CLASS_MR:
+	case KFI_CLASS_EQ:
+	case KFI_CLASS_CQ:
+	case KFI_CLASS_CNTR:
+		return 0;
+	default:
+		NL_SET_ERR_MSG_ATTR(extack, class, "unknown class");
+		return -EINVAL;
+	}
+}
+
+/* Generic netlink itself refuses attributes of the other call, which has no policy. */
 static const struct nla_policy object_policy[] = {
-	[KFI_A_OBJECT_CLASS] = { .type = NLA_U32 },
+	[KFI_A_OBJECT_CLASS] = NLA_POLICY_VALIDATE_FN(NLA_U32, validate_class),
 };
 
 /* args: the listing. */
@@ -209,7 +229,7 @@ static int object_dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 	while (kfi_core_listing_get(listing, &object)) {
 		if (put_message(skb, cb, KFI_CMD_OBJECT_GET, put_object, &object, admin))
-			break;
+			return skb->len ?: -EMSGSIZE;
 		kfi_core_listing_next(listing);
 	}
 	return skb->len;

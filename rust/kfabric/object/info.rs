@@ -2,10 +2,14 @@
 
 //! Allocation, copies and frees of `struct kfi_info` with everything that it points to.
 //!
-//! All of the memory is kmalloc memory, because consumers replace and free parts of it.
+//! All of the memory is kmalloc memory, because consumers replace and free parts of it. It is charged to the task,
+//! because any user can get a list of offers over generic netlink.
 
 use super::prelude::*;
-use kernel::bindings;
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    bindings, //
+};
 
 /// A list of infos, which `drop` frees.
 ///
@@ -244,7 +248,7 @@ pub(crate) unsafe fn free<T>(memory: *mut T) {
 /// Allocates zeroed kmalloc memory. May sleep.
 pub(crate) fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
     Ok(KBox::into_raw(
-        KBox::<T>::init(pin_init::init_zeroed(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+        KBox::<T>::init(pin_init::init_zeroed(), GFP_KERNEL_ACCOUNT).map_err(|_| Errno::ENOMEM)?,
     ))
 }
 
@@ -255,7 +259,7 @@ pub(crate) fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
 /// `from` is null or a string.
 pub(crate) unsafe fn string(from: *const c_char) -> Result<*mut c_char, Errno> {
     // SAFETY: `from` is null, which kstrdup takes, or a string.
-    let copy = unsafe { bindings::kstrdup(from, bindings::GFP_KERNEL) };
+    let copy = unsafe { bindings::kstrdup(from, bindings::GFP_KERNEL_ACCOUNT) };
     match copy.is_null() && !from.is_null() {
         true => Err(Errno::ENOMEM),
         false => Ok(copy),
@@ -272,7 +276,7 @@ pub(crate) unsafe fn bytes(from: *const c_void, len: usize) -> Result<*mut c_voi
         return Ok(ptr::null_mut());
     }
     // SAFETY: `from` has `len` bytes.
-    let copy = unsafe { bindings::kmemdup_noprof(from, len, bindings::GFP_KERNEL) };
+    let copy = unsafe { bindings::kmemdup_noprof(from, len, bindings::GFP_KERNEL_ACCOUNT) };
     match copy.is_null() {
         true => Err(Errno::ENOMEM),
         false => Ok(copy),

@@ -294,6 +294,7 @@ static const struct kfi_case cases[] = {
 	{ "strerror", strerror_case },
 	{ "tostr", tostr_case },
 	{ "params", params_case },
+	{ "netlink", netlink_case },
 	{ "opened_fabric", opened_fabric_case },
 	{ "opened_domain", opened_domain_case },
 	{ "opened_other", opened_other_case },

@@ -22,4 +22,7 @@ void opened_instance_case(struct kfi_test *t);
 void opened_version_case(struct kfi_test *t);
 void opened_stale_case(struct kfi_test *t);
 
+/* netlink.c */
+void netlink_case(struct kfi_test *t);
+
 #endif /* KFI_TEST_SHARED_H */
