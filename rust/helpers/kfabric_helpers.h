@@ -279,6 +279,7 @@ enum kfi_helper_op {
 	KFI_HELPER_OP_ATOMIC,
 };
 
+DECLARE_TRACEPOINT(kfi_refused);
 DECLARE_TRACEPOINT(kfi_mr_register);
 DECLARE_TRACEPOINT(kfi_mr_registered);
 DECLARE_TRACEPOINT(kfi_mr_close);
@@ -289,7 +290,6 @@ DECLARE_TRACEPOINT(kfi_disconnected);
 DECLARE_TRACEPOINT(kfi_post);
 DECLARE_TRACEPOINT(kfi_complete);
 DECLARE_TRACEPOINT(kfi_pool);
-/* Fires an event whether it is on or not: only error paths call this. */
 void kfi_helper_trace_refused(const struct kfi_helper_object *of, const char *call, int err, const char *why,
 			      u64 index, u64 value);
 void kfi_helper_trace_mr_register(const struct kfi_helper_object *of);

@@ -8,15 +8,15 @@
 
 #include "kfabric_helpers.h"
 
+/*
+ * The caller checks the static key of an event, and calls these functions only if it is on. Any context.
+ */
+
 void kfi_helper_trace_refused(const struct kfi_helper_object *of, const char *call, int err, const char *why,
 			      u64 index, u64 value)
 {
 	trace_kfi_refused(of, call, err, why, index, value);
 }
-
-/*
- * The caller checks the static key of an event, and calls these functions only if it is on. Any context.
- */
 
 #define BEGIN_EVENT(name)								\
 	void kfi_helper_trace_##name(const struct kfi_helper_object *of)	\

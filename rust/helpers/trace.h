@@ -60,7 +60,7 @@ TRACE_EVENT(kfi_refused,
 		__entry->index = index;
 		__entry->value = value;
 	),
-	TP_printk("call=%s provider=%s domain=%s domain_id=%llu class=%s id=%llu err=%d why=\"%s\" index=%lld value=0x%llx",
+	TP_printk("call=%s provider=%s domain=%s domain_id=%llu class=%s id=%llu err=%d why='%s' index=%lld value=0x%llx",
 		  __get_str(call), __get_str(provider), __get_str(domain), __entry->domain_id,
 		  __print_symbolic(__entry->class, { KFI_CLASS_UNSPEC, "none" }, { KFI_CLASS_FABRIC, "fabric" },
 				   { KFI_CLASS_DOMAIN, "domain" }, { KFI_CLASS_EP, "ep" },

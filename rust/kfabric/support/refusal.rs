@@ -2,7 +2,10 @@
 
 //! The reason why a call was refused.
 
-use crate::support::errno::Errno;
+use crate::support::{
+    errno::Errno,
+    trace::is_on, //
+};
 use kernel::{
     alloc::AllocError,
     error::Error,
@@ -101,19 +104,23 @@ impl Refusal {
 
     /// Reports the refusal of a call on an object, as [`report`](Self::report) does. The strings of the object are not
     /// null. Any context.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn report_on(self, call: &CStr, of: &kfi_helper_object) -> kernel::ffi::c_int {
-        let index = self.index.map_or(u64::MAX, crate::support::num::widen);
-        // SAFETY: `of`, its strings, `call` and `why` are valid for the call.
-        unsafe {
-            kfi_bindings::kfi_helper_trace_refused(
-                of,
-                call.as_char_ptr(),
-                self.errno.to_c(),
-                self.why.as_char_ptr(),
-                index,
-                self.value,
-            )
-        };
+        if is_on!(__tracepoint_kfi_refused) {
+            let index = self.index.map_or(u64::MAX, crate::support::num::widen);
+            // SAFETY: `of`, its strings, `call` and `why` are valid for the call.
+            unsafe {
+                kfi_bindings::kfi_helper_trace_refused(
+                    of,
+                    call.as_char_ptr(),
+                    self.errno.to_c(),
+                    self.why.as_char_ptr(),
+                    index,
+                    self.value,
+                )
+            };
+        }
         self.errno.to_c()
     }
 }

@@ -142,7 +142,7 @@ fn printable(text: &str) -> String {
 }
 
 fn refusal(line: &str) -> Option<Refusal> {
-    // The head, and then "call=reg provider=verbs domain=rxe0 domain_id=2 class=domain id=2 err=-22 why="..." index=-1
+    // The head, and then "call=reg provider=verbs domain=rxe0 domain_id=2 class=domain id=2 err=-22 why='...' index=-1
     // value=0x0".
     let (head, mut rest) = line.split_once(": kfi_refused: ")?;
     let head = Head::parse(head)?;
@@ -185,14 +185,14 @@ fn refusal(line: &str) -> Option<Refusal> {
     })
 }
 
-/// Takes the next `name=value` or `name="value"` from the front of `rest`.
+/// Takes the next `name=value` or `name='value'` from the front of `rest`.
 fn field<'a>(rest: &mut &'a str) -> Option<(&'a str, &'a str)> {
     let (name, after) = rest.trim_start().split_once('=')?;
-    let (value, after) = match after.strip_prefix('"') {
+    let (value, after) = match after.strip_prefix('\'') {
         // A quotation mark within the text is followed by no space and no end.
-        Some(quoted) => match quoted.split_once("\" ") {
+        Some(quoted) => match quoted.split_once("' ") {
             Some(split) => split,
-            None => (quoted.strip_suffix('"')?, ""),
+            None => (quoted.strip_suffix('\'')?, ""),
         },
         None => after.split_once(' ').unwrap_or((after, "")),
     };

@@ -5,7 +5,7 @@
 use super::*;
 
 const LINE: &str = "          insmod-142     [001] .....    12.345678: kfi_refused: call= \
-                    provider= domain= domain_id=0 class=none id=0 err=-61 why=\"no provider meets the hints\" index=-1 value=0x0";
+                    provider= domain= domain_id=0 class=none id=0 err=-61 why='no provider meets the hints' index=-1 value=0x0";
 
 fn parsed(line: &str) -> Refusal {
     match Line::parse(line) {
@@ -107,10 +107,10 @@ fn other_forms_of_a_line() {
     );
     // Quotation marks in the text, and further fields.
     let line = LINE.replace(
-        "meets the hints\" ",
-        "meets \"the\"hints\" domain=\"rxe0\" call=x ",
+        "meets the hints' ",
+        "meets the user's hints' domain='rxe0' call=x ",
     );
-    assert_eq!(parsed(&line).reason, "no provider meets \"the\"hints");
+    assert_eq!(parsed(&line).reason, "no provider meets the user's hints");
     let line = LINE.replace("meets the", "meets\u{1b} the");
     assert_eq!(parsed(&line).reason, "no provider meets? the hints");
 }
@@ -125,7 +125,7 @@ fn other_lines() {
         ("err=-61", "err=99999999999"),
         ("value=0x0", "value=0"),
         ("value=0x0", ""),
-        ("why=\"no", "why=no"),
+        ("why='no", "why=no"),
         ("12.345678", "12,3"),
         ("-142", ""),
         (" [001]", ""),

@@ -36,7 +36,7 @@ enough()
 	[ -s "$tmp" ] || { echo "the suite has counted nothing"; return 1; }
 	_rc=0
 	while read -r errno wanted; do
-		seen=$(echo "$events" | grep -c "err=$errno why=\"..*\"")
+		seen=$(echo "$events" | grep -c "err=$errno why='..*'")
 		[ "$seen" -ge "$wanted" ] && continue
 		echo "$1: $wanted refusals with $errno, but $seen events"
 		_rc=1
@@ -59,7 +59,7 @@ done
 last_named() { echo "$all" | grep -q 'index=3 value=0x[1-9a-f]'; }
 check trace.index last_named
 # Calls that the headers refuse before the core, and calls that nothing serves.
-said() { echo "$all" | grep -q "err=$1 why=\"$2\""; }
+said() { echo "$all" | grep -q "err=$1 why='$2'"; }
 by_headers() { said -22 "output pointer is NULL" && said -22 "not a domain"; }
 check trace.headers by_headers
 not_served() { said -38 "the provider doesn't have this call"; }
@@ -81,7 +81,7 @@ echo >$tracing/trace
 mark_log
 run_suite queue >/dev/null
 all=$(grep kfi_refused: $tracing/trace)
-value() { echo "$all" | grep -q "err=$1 why=\"$2\".* value=$3\$"; }
+value() { echo "$all" | grep -q "err=$1 why='$2'.* value=$3\$"; }
 by_driver()
 {
 	value -5 "the device didn't take the work request" 0x16 &&
