@@ -10,9 +10,9 @@ names="info.providers info.one info.limits list.regions list.table list.parents 
 	list.nobody trace.refusal trace.ends trace.reader trace.nobody latency usage"
 for _of in loop verbs; do
 	[ $_of = loop ] && ! tests_loop ||
-		names="$names $_of.suite $_of.regions $_of.transfers $_of.connections $_of.refusals $_of.numbers $_of.stats $_of.stats_json"
+		names="$names $_of.suite $_of.classes $_of.regions $_of.transfers $_of.connections $_of.refusals $_of.numbers $_of.stats $_of.stats_json"
 done
-names="$names verbs.pool verbs.reuse_suite verbs.reuse_regions verbs.reuse_list verbs.reuse_stats"
+names="$names verbs.pool verbs.reuse_suite verbs.reuse_regions verbs.reuse_list verbs.reuse_stats many.list many.changes many.watch"
 [ -n "$KFI_NIC" ] || names="$names verbs.pool_stays"
 names="$names closed unloaded"
 # shellcheck disable=SC2086
@@ -233,6 +233,7 @@ observed()
 			'NR > 1 && $0 !~ /kfi_holder/ { print "domain_id=" $3 " " class "=" $2 }' | sort >"$tmp/$_class"
 	done
 	"$kfi" list mr --json >"$tmp/mr.json"
+	"$kfi" list | awk 'NR > 1 && !/kfi_holder/ { print $1 }' | sort | uniq -c | sed 's/^ *//' >"$tmp/classes"
 	"$kfi" stats >"$tmp/stats"
 	"$kfi" stats --json >"$tmp/stats.json"
 	echo 1 >/sys/module/kfi_selftest/parameters/go
@@ -242,6 +243,18 @@ observed()
 	cat $instances/kfi-observe/trace >"$tmp/events"
 	rmdir $instances/kfi-observe
 	[ $_status = 0 ] || { cat "$tmp/result"; return 1; }
+}
+classes_listed()
+{
+	same "1 cntr
+4 cq
+2 domain
+2 ep
+2 eq
+2 fabric
+4 mr
+1 pep
+1 srx" "$(cat "$tmp/classes")"
 }
 # counted COUNT EVENT [PATTERN]: the trace has COUNT events with these fields
 counted()
@@ -361,6 +374,7 @@ observe()
 		;;
 	esac
 	check observe."$1".suite observed ep_observed "$1" "$2"
+	check observe."$1".classes classes_listed
 	check observe."$1".regions regions_traced
 	check observe."$1".transfers transfers_traced
 	check observe."$1".connections connections_traced
@@ -403,6 +417,44 @@ refused EAGAIN 1 EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
 }
 check observe.verbs.reuse_list reuse_listed
 check observe.verbs.reuse_stats reuse_stats
+many=2000
+# lists FILE: writes parent and number of each region
+lists() { "$kfi" list mr | awk 'NR > 1 { print $3, $2 }' | sort >"$1"; }
+# A datagram has at most 32 KiB, and space for some hundred regions.
+many_listed()
+{
+	unload kfi_holder && load kfi_holder domain=$ep_device regions=$many peer=0 || return
+	lists "$tmp/many" && same $((many + 2)) "$(wc -l <"$tmp/many")" && same "" "$(uniq -d "$tmp/many")"
+}
+check observe.many.list many_listed
+# Each list has the holder's regions once, while two threads register and close.
+rounds() { cat /sys/module/kfi_holder/parameters/rounds; }
+goes_on() { [ "$(rounds)" -gt $_rounds ]; }
+many_changes()
+{
+	unload kfi_holder && load kfi_holder domain=$ep_device regions=$many threads=2 peer=0 || return
+	for _list in 0 1 2 3 4 5 6 7 8 9; do
+		_rounds=$(rounds)
+		wait_for 30 goes_on && lists "$tmp/list$_list" && same "" "$(uniq -d "$tmp/list$_list")" || return
+	done
+	[ "$(sort "$tmp"/list? | uniq -c | grep -c '^ *10 ')" -ge $((many + 2)) ] || { wc -l "$tmp"/list?; return 1; }
+}
+check observe.many.changes many_changes
+# The first numbers and the increases of three periods are a number of registrations between the start and the end.
+opened() { awk '$1 == "opened" { sum += $2 } END { print sum }'; }
+grown() { [ "$(grep -c ' opened ' "$tmp/watch")" -ge 5 ]; }
+many_watched()
+{
+	_first=$("$kfi" stats | opened)
+	"$kfi" stats --watch >"$tmp/watch" &
+	_watch=$!
+	wait_for 60 grown
+	kill $_watch
+	_sum=$(opened <"$tmp/watch") _last=$("$kfi" stats | opened)
+	grown && [ "$_first" -lt "$_sum" ] && [ "$_sum" -le "$_last" ] ||
+		{ cat "$tmp/watch"; echo "$_first $_sum $_last"; return 1; }
+}
+check observe.many.watch many_watched
 # The counters of the pool remain after the removal of the device.
 pool_stays()
 {

@@ -5,7 +5,7 @@
 
 #include "holder.h"
 
-#define MAX_REGIONS	256
+#define MAX_REGIONS	4096
 
 static struct {
 	struct kfid_mr *mr;

@@ -145,6 +145,22 @@ static void wait_for_observer(struct kfi_test *t)
 	EXPECT(t, READ_ONCE(kfi_go), "nobody has looked");
 }
 
+/* Waits with the classes of objects open that the case does not use. */
+static void wait_with_all_classes(struct kfi_test *t, struct kfid_domain *domain)
+{
+	struct kfi_cntr_attr attr = { .wait_obj = KFI_WAIT_NONE };
+	struct kfid_cntr *cntr;
+	struct kfid_ep *srx;
+
+	if (!EXPECT_EQ(t, kfi_cntr_open(domain, &attr, &cntr, NULL), 0))
+		return;
+	if (EXPECT_EQ(t, kfi_srx_context(domain, NULL, &srx, NULL), 0)) {
+		wait_for_observer(t);
+		EXPECT_EQ(t, kfi_close(&srx->fid), 0);
+	}
+	EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
+}
+
 static void all_case(struct kfi_test *t)
 {
 	static const struct ep_wants wants = {};
@@ -164,7 +180,7 @@ static void all_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_recv(m.p->side[0].ep, m.here, FLUSHED, NULL, 0, ctx(50)), 0);
 	EXPECT_EQ(t, kfi_shutdown(m.p->side[0].ep, 0), 0);
 	ep_failed_op(t, m.p->side[0].rx, ctx(50), KFI_ECANCELED, NULL);
-	wait_for_observer(t);
+	wait_with_all_classes(t, m.p->side[0].domain);
 out:
 	for (i = 0; i < REGIONS; i++)
 		if (mrs[i])
