@@ -304,8 +304,6 @@ is_early()
 # No request of any case has ended by its timeout, which recovery would hide. A slow machine gets more time.
 default_timeouts() { timeouts 120; }
 case_in_time() { _mark=$_beginning; ! times_out; }
-# The words of kfi, and of nvme-rdma.
-times_out() { since_mark | grep -e "timed out" -e "QID [0-9]* timeout"; }
 
 lacks()
 {

@@ -78,6 +78,8 @@ found()
 	[ -b "$disk" ]
 }
 state_is() { [ "$(cat "$sys/$ctrl/state" 2>/dev/null)" = "$1" ]; }
+# A request ended by its timeout since mark_log: the words of kfi, and of nvme-rdma.
+times_out() { since_mark | grep -e "timed out" -e "QID [0-9]* timeout"; }
 live() { wait_for "${1:-60}" state_is live; }
 queue() { cat "/sys/block/${disk#/dev/}/queue/$1"; }
 multipath() { [ "$(cat /sys/module/nvme_core/parameters/multipath 2>/dev/null)" = Y ]; }

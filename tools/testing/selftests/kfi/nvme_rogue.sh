@@ -65,31 +65,39 @@ one_rogue()
 disk_or_end() { rogue_disk || alone; }
 
 # Each answer to I/O is wrong in one way: what the log says then, and that nobody gets at memory without a key that is
-# good for it. A dash: the log need not say anything, since that depends on what is sooner.
+# good for it. No way is one that only a timeout ends.
 case_ways()
 {
-	timeouts 5 && leave || return
+	leave || return
 	while read -r _way _says; do
 		# The rogue may not have tried a forbidden access when the connection ended: another one then.
 		case $_says in *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
 		while one_way "$_way" && ! since_mark | grep -q "$_says" && [ $_tries -gt 1 ]; do
 			_tries=$((_tries - 1))
 		done
-		nobody_gets_in && since_mark | grep -q "$_says" || { echo "way $_way:"; since_mark | grep kfi; return 1; }
+		nobody_gets_in && since_mark | grep -q "$_says" && ! times_out || { echo "way $_way:"; since_mark | grep kfi; return 1; }
 	done <<-END
 		0 $short_response
 		1 $no_command
-		6 connections
-		7 connections
-		8 connections
+		6 starting error recovery
+		8 starting error recovery
 		9 wrong; [1-9][0-9]* forbidden
 		11 wrong; [1-9][0-9]* forbidden
 		12 wrong; [1-9][0-9]* forbidden
 		13 $no_command
 	END
-	default_timeouts
 	good_again
 }
+# The target never invalidates a key, so the host does.
+case_keys_left()
+{
+	mark_log
+	leave && rogue_up way=7 && rogue && wait_for 30 rogue_disk && reads 32 && [ "$(tr -d Z <"$dir/b" | wc -c)" = 0 ] &&
+		copy if="$dir/a" of="$disk" bs=16k count=32 oflag=direct && state_is live && ! times_out && ! recovers
+	_result=$?
+	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
+}
+recovers() { since_mark | grep "starting error recovery"; }
 # Data of small writes would go in the capsule; of these the rogue needs keys.
 one_way()
 {
@@ -107,9 +115,21 @@ one_way()
 	leave && no_file && rmmod kfi_rogue
 }
 
-# At each step a target falls silent: connecting ends by a timeout, or at a signal. (The connection manager asks again for
-# minutes.)
-case_silent() { each_step "$commands" ends_by_itself; }
+# Of the 1024 entries that the target has, a queue uses 256.
+case_long_queue()
+{
+	leave && rogue_up one_in=1000000000 && rogue queue_size=1024 && wait_for 30 controls &&
+		[ "$(cat "$sys/$ctrl/sqsize")" = 255 ]
+	_result=$?
+	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
+}
+
+# At each step a target falls silent: connecting ends by a timeout, or at a signal.
+case_silent()
+{
+	each_step "$silent_requests" ends_by_itself "Connection timed out" &&
+		each_step "$commands" ends_by_itself "Input/output error"
+}
 case_killed() { each_step "$requests $commands" ends_killed; }
 each_step()
 {
@@ -127,7 +147,7 @@ each_step()
 	default_timeouts
 	[ $_result = 0 ] && good_again
 }
-ends_by_itself() { within 60 not rogue ctrl_loss_tmo=0 >/dev/null; }
+ends_by_itself() { within 60 fails "$1" trsvcid=4421,nqn=rogue,nr_io_queues=1,ctrl_loss_tmo=0; }
 ends_killed()
 {
 	# One process, which gets the signal.
@@ -202,9 +222,11 @@ has_blocks() { [ "$(queue logical_block_size)" = "$1" ]; }
 
 # What the two transports tell.
 if [ "$transport" = rdma ]; then
-	short_response=connections no_command=connections leaves=90 protected=2048
+	# The connection manager asks again for minutes.
+	silent_requests='' short_response=connections no_command=connections leaves=90 protected=2048
 else
 	short_response="queue 1: a response of [0-9]* bytes" no_command="queue 1: a response to nothing" leaves=40 protected=0
+	silent_requests=$requests
 fi
 
 lacks()
@@ -213,5 +235,5 @@ lacks()
 	[ "$1" != format ] || command -v nvme >/dev/null || echo "no nvme-cli"
 }
 
-run nvme_rogue ways lies silent killed silent_io lost breaks metadata format
+run nvme_rogue ways keys_left long_queue lies silent killed silent_io lost breaks metadata format
 finish

@@ -422,8 +422,8 @@ impl Connection<'_> {
         let enabled = self.configuration & 1;
         let shutdown = self.configuration >> 14 & 3;
         match u32::from_le_bytes(get(command, 44)) {
-            // CAP: 128 entries, ten seconds, the NVM command set.
-            0 => 127 | 20 << 24 | 1 << 37,
+            // CAP: 1024 entries, ten seconds, the NVM command set.
+            0 => 1023 | 20 << 24 | 1 << 37,
             // VS: 1.2.1.
             0x08 => 0x0001_0201,
             0x14 => self.configuration.into(),
@@ -465,8 +465,8 @@ fn identity(rogue: &Rogue, command: &[u8; 64]) -> Result<KVec<u8>> {
             // It has Format NVM.
             put(&mut data, 256, &[2]);
             put(&mut data, 320, &10_u16.to_le_bytes());
-            // Sizes of entries, 128 commands, one namespace.
-            put(&mut data, 512, &[0x66, 0x44, 128, 0, 1]);
+            // Sizes of entries, 1024 commands, one namespace.
+            put(&mut data, 512, &[0x66, 0x44, 0, 4, 1]);
             // SGLs with keys, and data in capsules.
             put(&mut data, 536, &(1_u32 << 2 | 1 << 20).to_le_bytes());
             put(&mut data, 768, b"rogue");
