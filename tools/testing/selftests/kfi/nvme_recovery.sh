@@ -141,11 +141,20 @@ inaccessible()
 }
 # What was under way may go on for a while.
 stands_still() { rm -f "$dir/progress" && sleep 3 && [ ! -e "$dir/progress" ]; }
-# One of two paths goes.
+# That of two paths goes which has the I/O.
 case_failover() { try duplicate_connect && under_io one_goes && [ "$(controllers | wc -l)" = 1 ]; }
-one_goes() { echo 1 >"$sys/$ctrl/delete_controller" && ctrl=$(controllers) && live; }
+one_goes()
+{
+	for ctrl in $(controllers); do
+		! carries || break
+	done
+	carries && echo 1 >"$sys/$ctrl/delete_controller" && ctrl=$(controllers) && live
+}
+carries() { _before=$(path_ios) && goes_on && [ "$(path_ios)" -gt "$_before" ]; }
+path_ios() { awk '{ print $1 + $5 }' "$sys/$ctrl"/nvme*n1/stat; }
 
-# Leaving a target that answers no I/O: it ends after the timeout, with errors.
+# Leaving a target that answers no I/O: it ends after the timeout, with errors. Twice the timeout more is for a slow
+# machine.
 case_stalled()
 {
 	timeouts 5 && leave && quiet dmsetup create --noudevsync --noudevrules kfi_stall --table "0 2097152 linear /dev/nullb1 0" &&
@@ -167,7 +176,7 @@ stalls()
 		$_on dd if="$1" of=/dev/null bs=1M count=1 iflag=direct 2>/dev/null &
 		_jobs="$_jobs $!" _cpu=$((_cpu + 1))
 	done
-	wait_for 30 under_way "$1" $((2 * _cpus)) && within 60 leave
+	wait_for 30 under_way "$1" $((2 * _cpus)) && within 15 leave
 	_result=$?
 	for _job in $_jobs; do
 		not wait "$_job" || _result=1
@@ -201,14 +210,16 @@ case_unload_mounted()
 	quiet e2fsck -f -n "$disk" && mount -t ext4 "$disk" "$dir/mnt" && same $((4 << 20)) "$dir/a" "$dir/mnt/a" && umount "$dir/mnt"
 }
 
-# Over rxe nothing is connected any more after its link was down (kfi_nvme(7)), so the device is made anew. The target
-# doesn't listen there by itself.
+# The link is down until attempts to connect have failed. Over rxe nothing is connected any more then (kfi_nvme(7)), so
+# the device is made anew. The target doesn't listen there by itself.
 case_link() { under_io cut_link; }
 cut_link()
 {
-	ip link set $ep_netdev down && sleep 0.3 && ip link set $ep_netdev up && ep_device_remove &&
-		ep_device_add && breaks 0
+	mark_log
+	ip link set $ep_netdev down && wait_for 120 attempt_fails && ip link set $ep_netdev up || return
+	[ -n "$KFI_NIC" ] || { ep_device_remove && ep_device_add && breaks 0; }
 }
+attempt_fails() { since_mark | grep -q "attempt 1 to connect failed"; }
 
 # The device goes under I/O of a file system.
 case_removed()
