@@ -73,8 +73,8 @@ case_deleted_at_once()
 # A second connection to the same place is refused, unless it is asked for.
 case_duplicate()
 {
-	! try && grep -q ": Operation already in progress\$" "$dir/said" && ! cli_connect && try duplicate_connect &&
-		[ "$(controllers | wc -l)" = 2 ] && random_pieces 4
+	! try && grep -q ": Operation already in progress\$" "$dir/said" && ! cli_connect && grep -q "already connected" "$dir/cli.said" &&
+		try duplicate_connect && [ "$(controllers | wc -l)" = 2 ] && random_pieces 4
 	_result=$?
 	leave && return $_result
 }
@@ -87,7 +87,11 @@ case_wrong_host()
 	return $_result
 }
 case_wrong_port() { leave && fails "$refused" trsvcid=4499; }
-case_wrong_address() { leave && fails "$unreachable" traddr=203.0.113.1 && fails "Invalid argument" traddr=nowhere; }
+case_wrong_address()
+{
+	leave && fails "$unreachable" traddr=203.0.113.1 && fails "Invalid argument" traddr=nowhere &&
+		fails "Cannot assign requested address" host_traddr=203.0.113.1
+}
 # nvme-core refuses what no transport knows, and what this transport doesn't allow.
 case_wrong_options()
 {
@@ -99,7 +103,7 @@ case_wrong_options()
 # The target has space for one controller.
 case_full()
 {
-	echo 1 >$subsystem/attr_cntlid_max && anew && ! try duplicate_connect
+	echo 1 >$subsystem/attr_cntlid_max && anew && ! try duplicate_connect && grep -q ": Input/output error\$" "$dir/said"
 	_result=$?
 	echo 65519 >$subsystem/attr_cntlid_max
 	return $_result
@@ -138,8 +142,9 @@ case_over_loop()
 	unload $loaded_here && return $_result
 }
 
-# DH-HMAC-CHAP: of the host, of both, and with a wrong key, after which the target says nothing more.
-host=$config/nvmet/hosts/$hostnqn
+# DH-HMAC-CHAP: of the host, of both, and with a wrong key. The target ends the connection at once then, maybe before its
+# answer has arrived.
+host=$config/nvmet/hosts/$hostnqn rejected="Key was rejected by service"
 case_authenticated()
 {
 	_key=$(nvme gen-dhchap-key -n $hostnqn -m 1) && _own=$(nvme gen-dhchap-key -n $nqn -m 1) &&
@@ -153,9 +158,10 @@ case_authenticated()
 with_keys()
 {
 	connect "dhchap_secret=$_key" && random_pieces 4 && under_io authenticate_again && authenticate_wrong && leave &&
-		! try && ! try "dhchap_secret=$_other" && echo "$_own" >$host/dhchap_ctrl_key &&
+		fails "Required key not available" && fails "\($rejected\|Input/output error\)" "dhchap_secret=$_other" &&
+		echo "$_own" >$host/dhchap_ctrl_key &&
 		connect "dhchap_secret=$_key,dhchap_ctrl_secret=$_own" && random_pieces 4 && leave &&
-		! try "dhchap_secret=$_key,dhchap_ctrl_secret=$_other"
+		fails "$rejected" "dhchap_secret=$_key,dhchap_ctrl_secret=$_other"
 }
 
 # The host authenticates again when sysfs is given a key. If that is wrong, the target ends the connection, and recovery
@@ -173,10 +179,13 @@ says() { since_mark | grep -q "$1"; }
 case_unload() { host_down && alone && host_up && connect && random_pieces 2; }
 # A connection loads the module.
 case_loaded_by_alias() { host_down && not loaded kfi_nvme && connect && loaded kfi_nvme; }
-# The name of the transport is a parameter. A connection loads nvme-rdma, too, which would take its controllers with it.
+# The name of the transport is a parameter, for connect-all and others. A connection loads nvme-rdma, too, which would take
+# its controllers with it.
 case_renamed()
 {
-	host_down && load kfi_nvme name=rdma && connect transport=rdma && [ "$(cat "$sys/$ctrl/transport")" = rdma ] &&
+	host_down && load kfi_nvme name=rdma &&
+		cli connect-all -t rdma -a $ep_address -s 4420 -q $hostnqn -I $hostid --reconnect-delay=1 && wait_for 60 found &&
+		[ "$(controllers | wc -l)" = 1 ] && [ "$(cat "$sys/$ctrl/transport")" = rdma ] &&
 		wait_for 30 unload nvme_rdma && state_is live && random_pieces 2
 	_result=$?
 	host_down && host_up && return $_result
@@ -192,7 +201,7 @@ fi
 lacks()
 {
 	case $1 in
-	cli | listed | identified | discovered | passthru | passthru_fails | reset | duplicate | authenticated)
+	cli | listed | identified | discovered | passthru | passthru_fails | reset | duplicate | authenticated | renamed)
 		command -v nvme >/dev/null || echo "no nvme-cli"
 		;;
 	esac
