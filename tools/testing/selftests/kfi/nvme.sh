@@ -266,6 +266,16 @@ case_invalidated()
 	[ $_requests -ge 2048 ] && [ $_requests -lt 2304 ] && [ $_calls -ge 1024 ] && [ $_calls -lt 1152 ] ||
 		{ echo "$_requests requests, $_calls calls"; return 1; }
 }
+# Of eight reads that the block layer has at once, the host posts all registrations and commands in one call. The target
+# posts once for each.
+case_batched()
+{
+	anew keep_alive_tmo=0 && _calls=$(nic_count posts) &&
+		LD_LIBRARY_PATH=$fio quiet $fio/fio --name=batched --filename="$disk" --rw=randread --bs=4k --number_ios=1024 \
+			--direct=1 --ioengine=libaio --iodepth=8 --iodepth_batch=8 --iodepth_batch_complete_min=8 || return
+	_calls=$(($(nic_count posts) - _calls))
+	[ $_calls -ge 1152 ] && [ $_calls -lt 1408 ] || { echo "$_calls calls"; return 1; }
+}
 
 # While there is no I/O, the host sends keep-alives, also to a controller of discovery. A slow machine may be late with
 # them, so the verdict is about what the target receives.
@@ -309,7 +319,7 @@ lacks()
 {
 	case $1 in
 	sent_punched) fallocate --help 2>&1 | grep -q punch || echo "no fallocate that punches holes" ;;
-	fio | uring | polled_io)
+	fio | uring | polled_io | batched)
 		[ -x $fio/fio ] || echo "no fio"
 		[ -e /proc/sysvipc/shm ] && [ -e /proc/sys/fs/aio-max-nr ] || echo "no shared memory or asynchronous I/O for fio"
 		;;
@@ -329,6 +339,7 @@ lacks()
 	sent_* | idle | polled_io) traces_commands || echo "the kernel has no event nvmet:nvmet_req_init" ;;
 	esac
 	case $1 in
+	batched) [ -n "$KFI_NIC" ] || echo "no model NIC" ;;
 	uring | polled_io) [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ] || echo "no io_uring" ;;
 	esac
 }
@@ -336,5 +347,5 @@ lacks()
 mark_log
 _beginning=$_mark
 run nvme limits sizes odd sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched data random together \
-	fio uring polled polled_io tos flush discard zeroes again queues vectors capsule invalidated idle early in_time
+	fio uring polled polled_io tos flush discard zeroes again queues vectors capsule invalidated batched idle early in_time
 finish
