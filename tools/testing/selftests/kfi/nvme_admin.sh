@@ -100,6 +100,12 @@ case_wrong_options()
 		fails "Invalid argument" $_i || { echo "$_i"; return 1; }
 	done
 }
+# Numbers of queues without a bound in nvme-core become what the CPUs can use.
+case_many_queues()
+{
+	anew nr_write_queues=2147483647,nr_poll_queues=2147483647,nr_io_queues=1 && random_pieces 4 &&
+		[ "$(cat "$sys/$ctrl/queue_count")" = $((2 + 2 * $(nproc))) ]
+}
 # The target has space for one controller.
 case_full()
 {
@@ -215,5 +221,5 @@ lacks()
 }
 
 run nvme_admin cli port listed identified discovered passthru passthru_fails reset deleted_at_once duplicate wrong_nqn wrong_host \
-	wrong_port wrong_address wrong_options full options ipv6 link_local over_loop authenticated unload loaded_by_alias renamed
+	wrong_port wrong_address wrong_options many_queues full options ipv6 link_local over_loop authenticated unload loaded_by_alias renamed
 finish

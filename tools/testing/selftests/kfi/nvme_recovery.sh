@@ -235,10 +235,13 @@ case_removed()
 
 lacks()
 {
+	# A mounted disk keeps the module, and requests of a queue that the target no longer grants wait for it.
+	case $1 in
+	ana | failover | unload_mounted | fewer_queues | split_queues) multipath || echo "no multipath" ;;
+	esac
 	case $1 in
 	unload_mounted | removed) has_file_system ext4 mke2fs e2fsck || echo "no ext4" ;;
 	stalled) modprobe dm-mod 2>/dev/null && command -v dmsetup >/dev/null || echo "no device mapper" ;;
-	ana | failover) multipath || echo "no multipath" ;;
 	fewer_queues | fewer_polled) [ "$(nproc)" -gt 1 ] || echo "one CPU" ;;
 	unflushed) [ -n "$KFI_NIC" ] || echo "no model NIC" ;;
 	split_queues) [ "$transport" != rdma ] || echo "nvme-rdma keeps the old map, and oopses" ;;
