@@ -124,11 +124,12 @@ case_long_queue()
 	within 30 leave && rmmod kfi_rogue && [ $_result = 0 ] && good_again
 }
 
-# At each step a target falls silent: connecting ends by a timeout, or at a signal.
+# At each step a target falls silent: connecting ends by a timeout, or at a signal. The transport gives up a request for a
+# connection after 10 s, before the provider does.
 case_silent()
 {
-	each_step "$silent_requests" ends_by_itself "Connection timed out" &&
-		each_step "$commands" ends_by_itself "Input/output error"
+	each_step "$silent_requests" ends_by_itself 25 "Connection timed out" &&
+		each_step "$commands" ends_by_itself 60 "$no_answer"
 }
 case_killed() { each_step "$requests $commands" ends_killed; }
 each_step()
@@ -147,7 +148,7 @@ each_step()
 	default_timeouts
 	[ $_result = 0 ] && good_again
 }
-ends_by_itself() { within 60 fails "$1" trsvcid=4421,nqn=rogue,nr_io_queues=1,ctrl_loss_tmo=0; }
+ends_by_itself() { within "$1" fails "$2" trsvcid=4421,nqn=rogue,nr_io_queues=1,ctrl_loss_tmo=0; }
 ends_killed()
 {
 	# One process, which gets the signal.
@@ -223,10 +224,10 @@ has_blocks() { [ "$(queue logical_block_size)" = "$1" ]; }
 # What the two transports tell.
 if [ "$transport" = rdma ]; then
 	# The connection manager asks again for minutes.
-	silent_requests='' short_response=connections no_command=connections leaves=90 protected=2048
+	silent_requests='' no_answer='.*' short_response=connections no_command=connections leaves=90 protected=2048
 else
 	short_response="queue 1: a response of [0-9]* bytes" no_command="queue 1: a response to nothing" leaves=40 protected=0
-	silent_requests=$requests
+	silent_requests=$requests no_answer="Input/output error"
 fi
 
 lacks()
