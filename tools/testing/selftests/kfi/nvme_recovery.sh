@@ -153,8 +153,8 @@ one_goes()
 carries() { _before=$(path_ios) && goes_on && [ "$(path_ios)" -gt "$_before" ]; }
 path_ios() { awk '{ print $1 + $5 }' "$sys/$ctrl"/nvme*n1/stat; }
 
-# Leaving a target that answers no I/O: it ends after the timeout, with errors. Twice the timeout more is for a slow
-# machine.
+# Leaving a target that answers no I/O: it ends after the timeout, with errors. The rest of the limit is for a
+# slow machine.
 case_stalled()
 {
 	timeouts 5 && leave && quiet dmsetup create --noudevsync --noudevrules kfi_stall --table "0 2097152 linear /dev/nullb1 0" &&
@@ -176,7 +176,7 @@ stalls()
 		$_on dd if="$1" of=/dev/null bs=1M count=1 iflag=direct 2>/dev/null &
 		_jobs="$_jobs $!" _cpu=$((_cpu + 1))
 	done
-	wait_for 30 under_way "$1" $((2 * _cpus)) && within 15 leave
+	wait_for 30 under_way "$1" $((2 * _cpus)) && within 30 leave
 	_result=$?
 	for _job in $_jobs; do
 		not wait "$_job" || _result=1
