@@ -41,7 +41,7 @@ $(error KDIR is set, but empty. For a kernel tree of your own run \
 endif
 endif
 
-# Some targets know no KERNEL or ARCH, and would make something else than was asked for.
+# These targets ignore KERNEL or ARCH, so make refuses it.
 ignores-KERNEL := demo deb test test-all kfi kfi-check
 ignores-ARCH := demo deb soak stress bench profile kfi kfi-check
 ignored = $(if $(filter-out x86_64 x86,$($(1))),$(filter $(ignores-$(1)),$(MAKECMDGOALS)))
@@ -97,7 +97,7 @@ build-dir := $(abspath $(BUILD))
 arch := $(or $(ARCH),$(patsubst aarch64,arm64,$(shell uname -m)))
 configured-arch := $(if $(CONFIG_ARM64),arm64,$(if $(CONFIG_X86_64),x86_64 x86))
 
-# The compilers must be those that the tree was configured with; of C, one of the same major version, as the
+# The compilers must be those that the tree was configured with; for C, one of the same major version, as the
 # kernel only warns of another minor one.  (CC= or LLVM= on the command line names another one for C.)
 ifeq ($(CONFIG_CC_IS_CLANG),y)
 configured-cc := clang

@@ -83,7 +83,7 @@ u32 nvme_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
 	return nvmf_nr_io_queues(opts);
 }
 
-/* Limits the numbers of queues to that of CPUs. nvme-core does so for nr_io_queues only. */
+/* Limits these options to the number of online CPUs. nvme-core does so for nr_io_queues only. */
 void nvme_helper_limit_queues(struct nvmf_ctrl_options *opts)
 {
 	opts->nr_write_queues = min(opts->nr_write_queues, num_online_cpus());
@@ -183,13 +183,13 @@ void nvme_helper_complete(struct request *rq, u16 status, u64 result)
 		nvme_complete_rq(rq);
 }
 
-/* A request that was not sent, and is cleaned up. Any context. */
+/* Queues a request again that was not sent. The caller has called nvme_cleanup_cmd(). Any context. */
 void nvme_helper_requeue(struct request *rq)
 {
 	struct request_queue *q = rq->q;
 
 	blk_mq_requeue_request(rq, false);
-	/* As the block layer waits for a resource. */
+	/* As long as the block layer waits for a resource (BLK_MQ_RESOURCE_DELAY). */
 	blk_mq_delay_kick_requeue_list(q, 3);
 }
 

@@ -14,7 +14,7 @@ module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
 		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait");
 
-/* Maximum number of objects in the log that are not being closed. */
+/* Number of objects after which only those that are being closed are logged. */
 #define MOST	64
 
 struct kfi_helper_slow_wait {
@@ -49,7 +49,7 @@ static const char *class_name(u32 class)
 	}
 }
 
-/* Logs the open regions, or all other objects. @count is that of objects so far; what is being closed is always logged. */
+/* Logs the open regions, or all other objects. @count: objects so far. @others: objects that are not logged. */
 static void log_class(bool regions, unsigned int *count, unsigned int *others)
 {
 	void *listing = kfi_core_listing(KFI_CLASS_UNSPEC);

@@ -5,8 +5,8 @@
 use crate::prelude::*;
 use kernel::bindings::bio_vec;
 
-/// The number of pieces for which a list has memory from the start.
-const USUAL_PIECES: usize = 16;
+/// Number of pieces that a new list has space for.
+const PREALLOCATED: usize = 16;
 
 /// The list of a request's data, which each tag has.
 ///
@@ -30,7 +30,7 @@ impl DataList {
     pub(crate) fn new() -> Result<Arc<Self>> {
         // INVARIANT: The list is not lent.
         let new = Self {
-            list: UnsafeCell::new(KVec::with_capacity(USUAL_PIECES, GFP_KERNEL)?),
+            list: UnsafeCell::new(KVec::with_capacity(PREALLOCATED, GFP_KERNEL)?),
             lent: Atomic::new(false),
             leaked: Atomic::new(false),
         };
@@ -68,7 +68,8 @@ impl DataList {
     }
 
     /// Raises the reference counts of the pages if the list is lent: the device may still reach
-    /// them. Later requests with the tag do not raise them again. Returns whether it did. Any context.
+    /// them. Later requests with the tag do not raise them again. Returns whether this call has leaked
+    /// the pages. Any context.
     pub(crate) fn leak(&self) -> bool {
         if !self.is_lent() || self.leaked.xchg(true, Relaxed) {
             return false;

@@ -72,7 +72,7 @@ struct Target {
     kept: Option<Sending<MadeUp>>,
     /// The device does not release the data of a read.
     keeps_data: bool,
-    /// Number of commands that can't be sent at first.
+    /// Number of times that commands of I/O queues are queued again before one is sent.
     busy: usize,
     kept_data: Option<Data>,
     /// Number of commands until the target answers again. The connection of the last one breaks.

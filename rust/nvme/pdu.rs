@@ -128,8 +128,8 @@ impl<T: TagParts> Pdu<T> {
         }
     }
 
-    /// Ends the transport's part of a request, and leaks its pages if they are lent. Returns whether
-    /// it did: then the request must end with [`Answer::KEPT`]. Any context.
+    /// Ends the transport's part of a request, and leaks its pages if they are lent. If it
+    /// returns true, the caller must end the request with [`Answer::KEPT`]. Any context.
     #[must_use]
     pub(crate) fn end(&self) -> bool {
         let is_kept = self.data.leak();

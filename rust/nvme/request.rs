@@ -175,8 +175,7 @@ impl<T: TagParts> Request<T> {
     }
 
     /// Lends the data of the request to a region. The region must give them back before the request
-    /// ends. Any context. Allocates only for more pieces than earlier requests of the tag had, without
-    /// waiting.
+    /// ends. Any context. Allocates, without waiting, if the list of the tag is too short.
     ///
     /// # Errors
     ///
@@ -209,8 +208,8 @@ impl<T: TagParts> Request<T> {
         self.answer(if is_kept { Answer::KEPT } else { answer });
     }
 
-    /// Has the block layer queue the request again after a moment, because the transport could not send
-    /// it. As in [`complete`](Self::complete), the data must not be lent. Any context.
+    /// Has the block layer queue the request again after 3 ms, because the transport could not send it.
+    /// If its data are lent still, it fails as by [`complete`](Self::complete). Any context.
     pub fn requeue(self) {
         if self.end() {
             return self.answer(Answer::KEPT);

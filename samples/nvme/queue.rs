@@ -101,13 +101,14 @@ struct Inner {
 struct State {
     /// A capsule for the next command that asks for an asynchronous event, if there is one.
     async_event: Option<Capsule>,
-    /// Requests that have ended but for their keys. There is space for all requests.
-    ended: KVec<(Request<Kfi>, Ending)>,
+    /// Requests whose keys the work item ends, and what it does with each request then. There is space for
+    /// all requests.
+    ended: KVec<(Request<Kfi>, AfterKey)>,
 }
 
-/// How a request ends when its key has ended.
+/// What happens to a request when its key has ended.
 #[derive(Clone, Copy)]
-enum Ending {
+enum AfterKey {
     /// With its answer, or an error of the path.
     Complete,
     /// It was not sent because a resource is short, and is queued again.
@@ -200,12 +201,12 @@ impl TransportQueue<Kfi> for Queue {
         // Requests that wait for more must not wait for this one.
         self.commit_rqs();
         let is_busy = matches!(errno, Errno::EAGAIN | Errno::ENOMEM | Errno::ENOSPC);
-        let ending = if is_busy {
-            Ending::Requeue
+        let then = if is_busy {
+            AfterKey::Requeue
         } else {
-            Ending::Complete
+            AfterKey::Complete
         };
-        let Some(request) = self.inner.empty_now(request, ending) else {
+        let Some(request) = self.inner.empty_now(request, then) else {
             // A work item ends the key, and then the request.
             return Ok(());
         };
@@ -432,7 +433,7 @@ impl Inner {
 
     /// Ends the key of a request, and then the request. Any context.
     fn finish(self: &Arc<Self>, request: Request<Kfi>) {
-        if let Some(request) = self.empty_now(request, Ending::Complete) {
+        if let Some(request) = self.empty_now(request, AfterKey::Complete) {
             request.complete();
         }
     }
@@ -442,7 +443,7 @@ impl Inner {
     fn empty_now(
         self: &Arc<Self>,
         mut request: Request<Kfi>,
-        ending: Ending,
+        then: AfterKey,
     ) -> Option<Request<Kfi>> {
         let Some(region) = request.slot().take() else {
             return Some(request);
@@ -452,7 +453,7 @@ impl Inner {
             Err(region) => {
                 *request.slot() = Some(region);
                 self.state
-                    .with(|state| state.ended.push_reserved((request, ending)));
+                    .with(|state| state.ended.push_reserved((request, then)));
                 // Work that is queued already takes this request, too.
                 let _ = self.tasks.enqueue(self.clone());
                 None
@@ -476,13 +477,13 @@ impl WorkItem for Inner {
     fn run(this: Arc<Self>) {
         // A task that frees memory may wait for the requests.
         let _noio = NoIo::enter();
-        while let Some((mut request, ending)) = this.state.with(|state| state.ended.pop()) {
+        while let Some((mut request, then)) = this.state.with(|state| state.ended.pop()) {
             if let Some(region) = request.slot().take() {
                 request.queue().connection.regions.empty(region);
             }
-            match ending {
-                Ending::Complete => request.complete(),
-                Ending::Requeue => request.requeue(),
+            match then {
+                AfterKey::Complete => request.complete(),
+                AfterKey::Requeue => request.requeue(),
             }
         }
     }

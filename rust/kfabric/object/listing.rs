@@ -55,7 +55,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Adds a row. Any context.
+    /// Adds a row, or counts it if there is no space. Any context.
     fn push(&mut self, row: T) {
         let is_added = self.rows.push_within_capacity(row).is_ok();
         self.missed += usize::from(!is_added);
@@ -127,7 +127,7 @@ impl Listing {
             object: 0,
             counter: 0,
         };
-        // Nobody waits for an allocation: it can take long in a task whose memory is limited.
+        // Not with the lock of the instances: an allocation can take long in a task whose memory is limited.
         while !listing.fill(class) {
             listing.groups.make_space()?;
             listing.objects.make_space()?;
@@ -165,7 +165,7 @@ impl Listing {
         ] == [0; _]
     }
 
-    /// Adds a fabric or domain, and the objects in it that have this class. Its refusals have been added.
+    /// Adds a fabric or domain, and the objects in it that have this class. The caller has added its refusals.
     fn add_group<T: Parent>(
         &mut self,
         entry: &InstanceEntry,

@@ -74,7 +74,7 @@ impl Node {
     /// - The node and `head` don't move before the node is [unlinked](Self::unlink). Nobody makes a `&mut`
     ///   of either before.
     pub(crate) unsafe fn link(&self, head: &Head) {
-        // SAFETY: `head` comes from a reference, and the caller promises the rest.
+        // SAFETY: `head` comes from a reference. The caller holds the lock, the node is in no list, and neither moves.
         unsafe { self.link_at(head.0.get()) }
     }
 
@@ -86,7 +86,8 @@ impl Node {
     /// - The node is in no list.
     /// - The node doesn't move before it is [unlinked](Self::unlink). Nobody makes a `&mut` of it before.
     pub(crate) unsafe fn link_behind(&self, before: &Self) {
-        // SAFETY: `before` is a linked node and so valid, and the caller promises the rest.
+        // SAFETY: `before` is a linked node and so valid. The caller holds the lock, the node is in no list, and it
+        // doesn't move.
         unsafe { self.link_at(&raw mut (*before.0.get()).next) }
     }
 
@@ -94,7 +95,8 @@ impl Node {
     ///
     /// # Safety
     ///
-    /// - The requirements of [`link`](Self::link).
+    /// - The caller holds the lock of the list, and the node is in no list.
+    /// - The node doesn't move before it is [unlinked](Self::unlink). Nobody makes a `&mut` of it before.
     /// - `back` points to the head, or to the field `next` of a node in the list.
     unsafe fn link_at(&self, back: *mut *mut Node) {
         // SAFETY: `back` is the head or a field of a linked node, which are valid. The node that it points to, if

@@ -189,7 +189,7 @@ fn refusal(line: &str) -> Option<Refusal> {
 fn field<'a>(rest: &mut &'a str) -> Option<(&'a str, &'a str)> {
     let (name, after) = rest.trim_start().split_once('=')?;
     let (value, after) = match after.strip_prefix('\'') {
-        // A quotation mark within the text is followed by no space and no end.
+        // An apostrophe within the text is followed by neither a space nor the end.
         Some(quoted) => match quoted.split_once("' ") {
             Some(split) => split,
             None => (quoted.strip_suffix('\'')?, ""),

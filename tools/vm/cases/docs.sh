@@ -110,7 +110,7 @@ judged()
 }
 judged none '' 'kfi_nvme.7.md:[0-9]*: did not run to its end' "a command that did not return has failed"
 judged 3 '' 'kfi_nvme.7.md:[0-9]*: ended with 3' "a command that failed has failed"
-judged 0 'kfi_refused: err=-22 why="address is NULL" index=1 value=0x0' \
+judged 0 "kfi_refused: err=-22 why='address is NULL' index=1 value=0x0" \
 	'kfi_mr.3.md:[0-9]*: did not print: .*err=-14' "other output than the document shows is told"
 
 said=$("$TOP/tools/env/run" "$TOP/tools/check-docs" 2>&1) && ok=0 || ok=1

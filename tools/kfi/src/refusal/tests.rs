@@ -105,7 +105,7 @@ fn other_forms_of_a_line() {
         (parsed(&line).task.as_str(), parsed(&line).pid),
         ("insmod", 142)
     );
-    // Quotation marks in the text, and further fields.
+    // Apostrophes in the text, and further fields.
     let line = LINE.replace(
         "meets the hints' ",
         "meets the user's hints' domain='rxe0' call=x ",

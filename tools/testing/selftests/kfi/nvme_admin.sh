@@ -100,7 +100,7 @@ case_wrong_options()
 		fails "Invalid argument" $_i || { echo "$_i"; return 1; }
 	done
 }
-# Numbers of queues without a bound in nvme-core become what the CPUs can use.
+# The host limits these options to the number of CPUs, which nvme-core does not.
 case_many_queues()
 {
 	anew nr_write_queues=2147483647,nr_poll_queues=2147483647,nr_io_queues=1 && random_pieces 4 &&

@@ -141,7 +141,7 @@ inaccessible()
 }
 # What was under way may go on for a while.
 stands_still() { rm -f "$dir/progress" && sleep 3 && [ ! -e "$dir/progress" ]; }
-# That of two paths goes which has the I/O.
+# Deletes the path that has the I/O.
 case_failover() { try duplicate_connect && under_io one_goes && [ "$(controllers | wc -l)" = 1 ]; }
 one_goes()
 {

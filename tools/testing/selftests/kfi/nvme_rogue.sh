@@ -65,7 +65,7 @@ one_rogue()
 disk_or_end() { rogue_disk || alone; }
 
 # Each answer to I/O is wrong in one way: what the log says then, and that nobody gets at memory without a key that is
-# good for it. No way is one that only a timeout ends.
+# good for it. No way may end in a timeout.
 case_ways()
 {
 	leave || return
