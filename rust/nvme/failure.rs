@@ -2,7 +2,10 @@
 
 //! Errors of nvme-core's functions.
 
-use crate::prelude::*;
+use crate::{
+    pdu::KEPT,
+    prelude::*, //
+};
 
 /// A failure as nvme-core returns it: a negative errno, or the positive status of a command.
 #[derive(Clone, Copy)]
@@ -32,6 +35,8 @@ impl From<Error> for Failure {
 pub(crate) fn check(number: c_int) -> Result<(), Failure> {
     match number {
         0 => Ok(()),
+        // This host's own status. The target has not forbidden another attempt to connect.
+        _ if number == c_int::from(KEPT) => Err(EIO.into()),
         _ => Err(Failure(number)),
     }
 }

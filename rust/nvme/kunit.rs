@@ -595,7 +595,7 @@ mod tests {
             // Its page has a reference count, unlike memory of `kmalloc()`.
             let mut data = VVec::from_elem(0, BLOCK, GFP_KERNEL)?;
             // Not an error of the path, after which multipath would send the same pages again.
-            expect!(connected.core.status(1, READ, &mut data)? == 0x4004);
+            expect!(connected.core.status(1, READ, &mut data)? == 0x4281);
             // The next connection has used the tag again then.
             connected.core.wait_live()?;
             // SAFETY: The address is one of `vmalloc()`. The count is read as atomics are.

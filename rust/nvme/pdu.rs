@@ -45,17 +45,16 @@ impl Answer {
 
     /// The answer of a request whose data a device keeps. Another attempt would have the same pages.
     pub(crate) const KEPT: Self = Self {
-        status: (TRANSFER_ERROR | DO_NOT_RETRY) << 1,
+        status: KEPT << 1,
         result: 0,
     };
 }
 
 /// The status of a request that its host could not send (`NVME_SC_HOST_PATH_ERROR`).
 const PATH_ERROR: u16 = 0x370;
-/// `NVME_SC_DATA_XFER_ERROR`.
-const TRANSFER_ERROR: u16 = 0x4;
-/// `NVME_STATUS_DNR`.
-const DO_NOT_RETRY: u16 = 0x4000;
+/// The status of a request whose data a device keeps: `NVME_SC_READ_ERROR | NVME_STATUS_DNR`. An error of the
+/// medium is not one of the path, so device-mapper's multipath doesn't repeat the request, either.
+pub(crate) const KEPT: u16 = 0x4281;
 
 /// The driver's part of a request.
 ///

@@ -216,7 +216,9 @@ case_link() { under_io cut_link; }
 cut_link()
 {
 	mark_log
-	ip link set $ep_netdev down && wait_for 120 attempt_fails && ip link set $ep_netdev up || return
+	ip link set $ep_netdev down && wait_for 120 attempt_fails
+	_result=$?
+	ip link set $ep_netdev up && [ $_result = 0 ] || return
 	[ -n "$KFI_NIC" ] || { ep_device_remove && ep_device_add && breaks 0; }
 }
 attempt_fails() { since_mark | grep -q "attempt 1 to connect failed"; }
