@@ -126,7 +126,7 @@ kernel's source instead (Documentation/install.md))
 endif
 ifeq ($(filter $(arch),$(or $(configured-arch),$(arch))),)
 $(call refuse,is for $(firstword $(configured-arch))$(comma) but ARCH is $(arch); give \
-ARCH=$(firstword $(configured-arch))$(comma) and CROSS_COMPILE= if this machine is of another one)
+ARCH=$(firstword $(configured-arch))$(comma) and CROSS_COMPILE= if this machine has another one)
 endif
 ifneq ($(configured-cc),)
 ifneq ($(cc-major),$(configured-major))

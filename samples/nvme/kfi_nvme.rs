@@ -20,7 +20,7 @@
 //! - A region owns the data of its request. Only emptying it returns them, when the target has no
 //!   access any more. A request doesn't end before.
 
-// Except where an attribute says why.
+// Unsafe code needs an attribute that gives the reason.
 #![deny(unsafe_code)]
 
 mod capsule;

@@ -101,17 +101,16 @@ struct Inner {
 struct State {
     /// A capsule for the next command that asks for an asynchronous event, if there is one.
     async_event: Option<Capsule>,
-    /// Requests whose keys the work item ends, and what it does with each request then. There is space for
-    /// all requests.
+    /// Requests whose keys the work item ends, and its action on each. There is space for all requests.
     ended: KVec<(Request<Kfi>, AfterKey)>,
 }
 
-/// What happens to a request when its key has ended.
+/// The action on a request whose key has ended.
 #[derive(Clone, Copy)]
 enum AfterKey {
-    /// With its answer, or an error of the path.
+    /// Ends the request with its answer, or with an error of the path.
     Complete,
-    /// It was not sent because a resource is short, and is queued again.
+    /// Queues the request again. It was not sent, because a resource is short.
     Requeue,
 }
 
@@ -207,7 +206,7 @@ impl TransportQueue<Kfi> for Queue {
             AfterKey::Complete
         };
         let Some(request) = self.inner.empty_now(request, then) else {
-            // A work item ends the key, and then the request.
+            // A work item ends the key, and does the rest.
             return Ok(());
         };
         let refusal = match errno {
