@@ -118,7 +118,7 @@ configured-rustc := $(subst ",,$(CONFIG_RUSTC_VERSION_TEXT))
 rustc-is = $(shell $(RUSTC) --version 2>/dev/null)
 
 # What compiles nothing needs no compiler.
-compiles := $(filter $(kernel-targets),$(filter-out fmt fmt-check checkpatch,$(or $(MAKECMDGOALS),modules)))
+compiles := $(filter all $(kernel-targets),$(filter-out fmt fmt-check checkpatch,$(or $(MAKECMDGOALS),all)))
 ifneq ($(if $(findstring n,$(short-opts)),,$(compiles)),)
 ifeq ($(wildcard $(KDIR)/rust/libkernel.rmeta),)
 $(call refuse,has no Rust metadata (rust/libkernel.rmeta)$(comma) as packages of kernel headers; prepare the \

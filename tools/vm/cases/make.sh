@@ -116,6 +116,9 @@ guard "where bindgen is not installed" 'needs bindgen, which is not installed' :
 sed -i 's/14[.]2"/14.1 (of another distribution)"/; s/=140200/=140100/' "$fake/kernel/$conf"
 in_fake "another minor version of the compiler will do" 0 '' 'modules ' "KDIR=$fake/kernel" modules
 whole_tree
+sed -i s/made-up-gcc/other-gcc/ "$fake/kernel/$conf"
+in_fake "all refuses what modules refuses" 2 'other-gcc .*, but other-gcc is not installed' '' "KDIR=$fake/kernel" all
+whole_tree
 sed -i s/X86_64/ARM64/ "$fake/kernel/$conf"
 in_fake "ARCH= names the architecture of the tree" 0 '' 'modules ' "KDIR=$fake/kernel" ARCH=arm64 modules
 whole_tree
@@ -142,6 +145,33 @@ unknown "$here/shell" 9.9
 unknown "$here/soak" 9.9
 unknown "$here/run" --kernel 9.9
 unknown "$here/stress" 7.3 9.9
+
+# newest TOOL KERNEL: with this kernel for 7.3 in the cache, the tool builds the modules for that one if it is called
+# with KERNEL=newest and the rest of the name. The tool ends there, as the checkout has nothing else.
+newest()
+{
+	local tool=$1 kernel=$2
+	shift 2
+
+	rm -rf "$fake/cache" "$fake/build"
+	mkdir -p "$fake/cache/stock-$kernel/src" "$fake/build/log" "$(dirname "$fake/tools/$tool")"
+	: >"$fake/cache/stock-$kernel/src/.complete"
+	: >"$fake/ran"
+	cp "$TOP/tools/$tool" "$fake/tools/$tool"
+	KFABRIC_FORCE_ROOT=1 KFABRIC_CACHE=$fake/cache timeout 60 "$fake/tools/$tool" "$@" "newest${kernel#7.3}" \
+		>"$tmp/out" 2>&1 </dev/null || :
+	cat "$fake/ran" >>"$tmp/out"
+	[ "$(cat "$fake/ran")" = "$kernel modules" ] && ok=0 || ok=1
+	result $ok "make: $tool: newest${kernel#7.3} is $kernel"
+}
+cp "$TOP/tools/env/lib.sh" "$fake/tools/env/"
+printf '#!/bin/sh\n' >"$fake/tools/env/setup"
+chmod +x "$fake/tools/env/setup"
+for i in 7.3 7.3-arm64 7.3-arm64-16k; do
+	newest bench/run $i
+	newest bench/profile/run $i reg.kmalloc.1
+	newest vm/soak $i
+done
 
 # tool_refuses TOOL PATTERN ARGUMENT...: tools/vm/TOOL refuses these arguments.
 tool_refuses()
