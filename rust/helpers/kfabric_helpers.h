@@ -215,6 +215,8 @@ enum kfi_helper_domain_counter {
 	/* Registrations for which the provider's pool had a device region ready, and had none. */
 	KFI_COUNTER_POOL_HITS,
 	KFI_COUNTER_POOL_MISSES,
+	/* Calls on the domain and its objects that returned -KFI_EAGAIN. */
+	KFI_COUNTER_CALL_RETRIES,
 	KFI_DOMAIN_COUNTERS
 };
 
@@ -228,6 +230,8 @@ enum kfi_helper_ep_counter {
 	KFI_COUNTER_WRITES,
 	KFI_COUNTER_WRITE_BYTES,
 	KFI_COUNTER_ATOMICS,
+	/* Posts that returned -KFI_EAGAIN. */
+	KFI_COUNTER_POST_RETRIES,
 	KFI_EP_COUNTERS
 };
 

@@ -117,20 +117,26 @@ FOLLOWS(COMPLETIONS, KFI_COUNTER_COMPLETIONS, COMPLETIONS);
 FOLLOWS(COMPLETIONS, KFI_COUNTER_FAILURES, FAILURES);
 FOLLOWS(COMPLETIONS, KFI_COUNTER_RECEIVED_BYTES, RECEIVED_BYTES);
 
-/* Puts the counters of an object. The attributes of a class have the order of its counters. */
+static_assert(KFI_COUNTER_CALL_RETRIES + 1 == KFI_DOMAIN_COUNTERS);
+static_assert(KFI_COUNTER_POST_RETRIES + 1 == KFI_EP_COUNTERS);
+
+/*
+ * Puts the counters of an object. The attributes of a class have the order of its counters, except retries, which are
+ * the last counter of their classes.
+ */
 static int put_counters(struct sk_buff *skb, const struct kfi_helper_object *object)
 {
-	int first, count;
+	int first, count, retries = -1;
 
 	switch (object->class) {
 	case KFI_CLASS_DOMAIN:
 		first = KFI_A_OBJECT_OPENED;
-		count = KFI_DOMAIN_COUNTERS;
+		count = retries = KFI_COUNTER_CALL_RETRIES;
 		break;
 	case KFI_CLASS_EP:
 	case KFI_CLASS_SRX_CTX:
 		first = KFI_A_OBJECT_SENDS;
-		count = KFI_EP_COUNTERS;
+		count = retries = KFI_COUNTER_POST_RETRIES;
 		break;
 	case KFI_CLASS_CQ:
 		first = KFI_A_OBJECT_COMPLETIONS;
@@ -142,7 +148,7 @@ static int put_counters(struct sk_buff *skb, const struct kfi_helper_object *obj
 	for (int i = 0; i < count; i++)
 		if (nla_put_uint(skb, first + i, object->counters[i]))
 			return -EMSGSIZE;
-	return 0;
+	return retries >= 0 ? nla_put_uint(skb, KFI_A_OBJECT_RETRIES, object->counters[retries]) : 0;
 }
 
 /* Puts one attribute for each errno. */

@@ -15,11 +15,14 @@ use kfi_bindings::{
     kfi_helper_refusals, //
 };
 
+/// The errno of a call that the consumer must try again: it refuses nothing for good.
+const AGAIN: u32 = Errno::EAGAIN.to_c().unsigned_abs();
+
 /// The counters of a domain.
 pub(crate) struct DomainCounters {
     /// Regions that were opened.
     opened: Atomic<u64>,
-    /// Refused calls by errno. A larger errno counts as `EOTHER`.
+    /// Calls that returned each errno. A larger errno counts as `EOTHER`.
     refusals: KBox<[Atomic<u64>; num::index(c::KFI_ERRNO_MAX)]>,
 }
 
@@ -42,7 +45,7 @@ impl DomainCounters {
         self.opened.add(1, Relaxed);
     }
 
-    /// Counts a refused call.
+    /// Counts a refused call, or a call that the consumer must try again (`EAGAIN`).
     pub(super) fn count_refusal(&self, errno: Errno) {
         let at = |errno: Errno| self.refusals.get(num::index(errno.to_c().unsigned_abs()));
         if let Some(count) = at(errno).or(at(Errno::EOTHER)) {
@@ -55,11 +58,17 @@ impl DomainCounters {
         self.opened.load(Relaxed)
     }
 
-    /// Returns the counts of errnos that are not 0.
+    /// Returns the number of calls that the consumer must try again.
+    pub(super) fn retries(&self) -> u64 {
+        let again = self.refusals.get(num::index(AGAIN));
+        again.map_or(0, |count| count.load(Relaxed))
+    }
+
+    /// Returns the counts of refused calls that are not 0, by errno.
     pub(super) fn refusals(&self) -> impl Iterator<Item = kfi_helper_refusals> + '_ {
         let counts = self.refusals.iter().map(|count| count.load(Relaxed));
         let all = (0..).zip(counts);
-        all.filter(|(_, count)| *count > 0)
+        all.filter(|(err, count)| *count > 0 && *err != AGAIN)
             .map(|(err, count)| kfi_helper_refusals { err, count })
     }
 }
@@ -121,6 +130,11 @@ impl TransferCounters {
         if let Some(of_bytes) = of_bytes {
             self.add(of_bytes, bytes);
         }
+    }
+
+    /// Counts a post that the consumer must try again, because a queue is full.
+    pub(super) fn count_retry(&self) {
+        self.add(c::kfi_helper_ep_counter_KFI_COUNTER_POST_RETRIES, 1);
     }
 
     #[inline(always)]

@@ -111,8 +111,8 @@ impl DomainBody {
     /// Adds the counters of the domain to a listing. Any context.
     pub(super) fn describe_counters(&self, about: &mut c::kfi_helper_object) {
         let (hits, misses) = self.imp.pool_counters();
-        let open = self.children.limited();
-        counters::show([self.counters.opened(), open, hits, misses], about);
+        let (opened, open) = (self.counters.opened(), self.children.limited());
+        counters::show([opened, open, hits, misses, self.counters.retries()], about);
     }
 
     /// Returns whether an offer is of this domain, and requires no more `mr_mode` bits than the consumer set.

@@ -234,7 +234,7 @@ impl<T: Object> Obj<T> {
     }
 
     /// Counts a refusal of the call of this name in the object's domain, if it has one, and
-    /// [reports](Refusal::report) it. Any context.
+    /// [reports](Refusal::report) it. `EAGAIN` is counted as a retry, and not reported. Any context.
     #[cold]
     pub(super) fn refuse(&self, call: &CStr, refusal: Refusal) -> c_int {
         let mut about = kfi_helper_object {

@@ -142,6 +142,7 @@ const COUNTERS: &[(u16, &str)] = &[
     (26, "completions"),
     (27, "failures"),
     (28, "received_bytes"),
+    (29, "retries"),
 ];
 
 /// Returns an errno and how many calls were refused with it.

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     object::{
+        counters::TransferCounters,
         cq::CqBinding,
         domain::DomainObject,
         prelude::*,
@@ -166,9 +167,19 @@ impl<'a> Target<'a> {
         Ok(cq.map_or(own, |to| own.min(to.cq.left())))
     }
 
+    fn counters(&self) -> &'a TransferCounters {
+        match self.queue {
+            Queue::Endpoint(msg) => &msg.counters,
+            Queue::Shared(srx) => &srx.counters,
+        }
+    }
+
     /// Counts and reports a refusal of the call of this name. Any context.
     #[cold]
     fn refuse(&self, call: &CStr, refusal: Refusal) -> c_int {
+        if refusal.errno() == Errno::EAGAIN {
+            self.counters().count_retry();
+        }
         match self.queue {
             Queue::Endpoint(msg) => endpoint_of(msg).refuse(call, refusal),
             Queue::Shared(srx) => srx.refuse(call, refusal),
@@ -413,18 +424,14 @@ pub(super) fn post(on: Target<'_>, mut op: Op, args: &TransferArgs<'_>) -> Resul
         Queue::Shared(srx) => srx.imp.post(post),
     };
     let posted = posted.or_else(|refused| refused.settle(context));
-    let counters = match on.queue {
+    match on.queue {
         Queue::Endpoint(msg) => {
             trace::posted(endpoint_of(msg), &transfer.op, bytes, context, &posted);
-            &msg.counters
         }
-        Queue::Shared(srx) => {
-            trace::posted(srx, &transfer.op, bytes, context, &posted);
-            &srx.counters
-        }
-    };
+        Queue::Shared(srx) => trace::posted(srx, &transfer.op, bytes, context, &posted),
+    }
     if posted.is_ok() {
-        counters.count(&transfer.op, bytes);
+        on.counters().count(&transfer.op, bytes);
     }
     posted
 }

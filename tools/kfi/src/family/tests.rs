@@ -94,9 +94,13 @@ fn counters() {
         made(14, &(1u64 << 40).to_ne_bytes()),
         refusal(22, 2),
         refusal(256, 1),
+        made(29, &3u32.to_ne_bytes()),
     ];
     let found = objects([[object(2, 7, &domain), done()].concat()]).unwrap();
-    assert_eq!(found[0].counters, [("opened", 6), ("open", 1 << 40)]);
+    assert_eq!(
+        found[0].counters,
+        [("opened", 6), ("open", 1 << 40), ("retries", 3)]
+    );
     assert_eq!(
         Vec::from_iter(found[0].refusals.clone()),
         [("EINVAL".to_owned(), 2), ("EOTHER".to_owned(), 1)]

@@ -285,7 +285,8 @@ transfers_traced()
 		counted 3 kfi_post "$_of op=receive bytes=$page context=0x[0-9a-f]* err=0" &&
 		counted 2 kfi_post "$_of op=write bytes=500 context=0x[0-9a-f]* err=0" &&
 		counted 1 kfi_post "$_of op=read bytes=700 context=0x[0-9a-f]* err=0" &&
-		counted 1 kfi_post "$_of op=receive bytes=600 context=0x[0-9a-f]* err=0" && counted 10 kfi_post &&
+		counted 1 kfi_post "$_of op=receive bytes=600 context=0x[0-9a-f]* err=0" &&
+		counted 2 kfi_post "$_of op=receive bytes=$page context=0xb5e003[cd] err=-11" && counted 12 kfi_post &&
 		counted 9 kfi_complete "domain_id=[1-9][0-9]* cq=[1-9][0-9]* .* err=0" &&
 		counted 1 kfi_complete "context=0xb5e0032 .* err=-125" && counted 10 kfi_complete &&
 		counted 3 kfi_complete "len=1000" &&
@@ -338,16 +339,16 @@ numbers()
 stats_of()
 {
 	awk -v class="$1" '/^[a-z]/ { is = $1 == class && !/kfi_holder/; next } is' "$tmp/stats" |
-		sed 's/^ *//; s/ pool_hits.*//' | sort
+		sed 's/^ *//; s/ pool_hits [0-9]* pool_misses [0-9]*//' | sort
 }
 # The counters are those of the suite's calls, to the byte.
 stats_exact()
 {
-	same "opened 1 open 1
-opened 6 open 3
+	same "opened 1 open 1 retries 2
+opened 6 open 3 retries 1
 refused $refused_stats" "$(stats_of domain)" &&
-		same "sends 0 send_bytes 0 receives 3 reads 0 read_bytes 0 writes 0 write_bytes 0 atomics 0
-sends 3 send_bytes 3000 receives 1 reads 1 read_bytes 700 writes 2 write_bytes 1000 atomics 0" "$(stats_of ep)" &&
+		same "sends 0 send_bytes 0 receives 3 reads 0 read_bytes 0 writes 0 write_bytes 0 atomics 0 retries 2
+sends 3 send_bytes 3000 receives 1 reads 1 read_bytes 700 writes 2 write_bytes 1000 atomics 0 retries 0" "$(stats_of ep)" &&
 		same "completions 0 failures 0 received_bytes 0
 completions 0 failures 1 received_bytes 0
 completions 3 failures 0 received_bytes 3000
@@ -357,6 +358,9 @@ stats_in_json()
 {
 	same 3000 "$(value send_bytes <"$tmp/stats.json" | sort -n | tail -n 1)" &&
 		same 4 "$(value EINVAL <"$tmp/stats.json")" &&
+		same "1
+2
+2" "$(value retries <"$tmp/stats.json" | grep -v '^0$' | sort)" &&
 		same "$(grep -c '^[a-z]' "$tmp/stats")" "$(value class <"$tmp/stats.json" | wc -l)"
 }
 observe()
@@ -365,12 +369,12 @@ observe()
 	case $1 in
 	loop)
 		refused="2:1 14:1 16:1 22:5 38:6 106:1 258:1 260:2"
-		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 6 EOPBADSTATE 1"
+		refused_stats="EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOENT 1 ENOSYS 6 EOPBADSTATE 1"
 		;;
 	verbs)
 		# The provider can't cancel receives.
 		refused="14:1 16:1 22:5 38:7 106:1 258:1 260:2"
-		refused_stats="EAGAIN 1 EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 7 EOPBADSTATE 1"
+		refused_stats="EBADFLAGS 2 EBUSY 1 EFAULT 1 EINVAL 4 EISCONN 1 ENOSYS 7 EOPBADSTATE 1"
 		;;
 	esac
 	check observe."$1".suite observed ep_observed "$1" "$2"
@@ -394,7 +398,7 @@ pool_traced()
 	_hits=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=1" "$tmp/events")
 	_misses=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=0" "$tmp/events")
 	same 7 $((_hits + _misses)) &&
-		awk "/^domain $_domain:/ { getline; print }" "$tmp/stats" | grep -q " pool_hits $_hits pool_misses $_misses$" ||
+		awk "/^domain $_domain:/ { getline; print }" "$tmp/stats" | grep -q " pool_hits $_hits pool_misses $_misses retries " ||
 		{ grep kfi_pool "$tmp/events"; cat "$tmp/stats"; return 1; }
 }
 check observe.verbs.pool pool_traced
@@ -411,9 +415,9 @@ reuse_listed()
 }
 reuse_stats()
 {
-	same "opened 0 open 0
-opened 1 open 1
-refused EAGAIN 1 EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
+	same "opened 0 open 0 retries 0
+opened 1 open 1 retries 1
+refused EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
 }
 check observe.verbs.reuse_list reuse_listed
 check observe.verbs.reuse_stats reuse_stats

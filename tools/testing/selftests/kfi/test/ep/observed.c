@@ -16,6 +16,8 @@
 #define CLOSED		2
 #define REFUSED		2
 #define SENDS		3
+/* Receives for which the queue has no space. */
+#define RETRIES		2
 #define SENT		1000
 #define WRITES		2
 #define WRITTEN		500
@@ -110,7 +112,7 @@ static void refusals(struct kfi_test *t, struct ep_side *s, struct kfid_mr *mr)
 	EXPECT_EQ(t, kfi_connect(s->ep, &to, mr, SZ_64K), -KFI_EINVAL);
 }
 
-/* The first side sends, writes and reads. */
+/* The first side sends, writes and reads. The second side fills its queue of receives. */
 static void transfers(struct kfi_test *t, struct ep_memory *m)
 {
 	struct ep_side *s = m->p->side;
@@ -120,6 +122,8 @@ static void transfers(struct kfi_test *t, struct ep_memory *m)
 
 	for (i = 0; i < SENDS; i++)
 		EXPECT_EQ(t, kfi_recv(s[1].ep, m->there + PAGE_SIZE, PAGE_SIZE, NULL, 0, ctx(10 + i)), 0);
+	for (i = 0; i < RETRIES; i++)
+		EXPECT_EQ(t, kfi_recv(s[1].ep, m->there + PAGE_SIZE, PAGE_SIZE, NULL, 0, ctx(60 + i)), -KFI_EAGAIN);
 	for (i = 0; i < SENDS; i++)
 		EXPECT_EQ(t, kfi_send(s[0].ep, m->here, SENT, NULL, 0, ctx(i)), 0);
 	for (i = 0; i < SENDS; i++)
@@ -163,7 +167,7 @@ static void wait_with_all_classes(struct kfi_test *t, struct kfid_domain *domain
 
 static void all_case(struct kfi_test *t)
 {
-	static const struct ep_wants wants = {};
+	static const struct ep_wants wants = { .rx_size = SENDS };
 	struct kfid_mr *mrs[REGIONS] = {};
 	struct ep_memory m = {};
 	int i;
