@@ -305,8 +305,8 @@ void kfi_helper_trace_connected(const struct kfi_helper_object *of);
 void kfi_helper_trace_disconnected(const struct kfi_helper_object *of, int err);
 void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_op op, u64 bytes, u64 context,
 			   int err);
-void kfi_helper_trace_complete(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err);
-void kfi_helper_trace_pool(u64 domain_id, u32 pages, bool hit);
+void kfi_helper_trace_complete(const struct kfi_helper_object *of, u64 context, u64 flags, u64 len, int err);
+void kfi_helper_trace_pool(const struct kfi_helper_object *of, u32 pages, bool hit);
 
 int kfi_helper_netlink_register(void);
 void kfi_helper_netlink_unregister(void);

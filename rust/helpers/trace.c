@@ -44,14 +44,14 @@ void kfi_helper_trace_post(const struct kfi_helper_object *of, enum kfi_helper_o
 	trace_kfi_post(of, op, bytes, context, err);
 }
 
-void kfi_helper_trace_complete(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err)
+void kfi_helper_trace_complete(const struct kfi_helper_object *of, u64 context, u64 flags, u64 len, int err)
 {
-	trace_kfi_complete(domain_id, cq, context, flags, len, err);
+	trace_kfi_complete(of, context, flags, len, err);
 }
 
-void kfi_helper_trace_pool(u64 domain_id, u32 pages, bool hit)
+void kfi_helper_trace_pool(const struct kfi_helper_object *of, u32 pages, bool hit)
 {
-	trace_kfi_pool(domain_id, pages, hit);
+	trace_kfi_pool(of, pages, hit);
 }
 
 int kfi_refuse_call(const char *call, int err, const char *why)

@@ -182,9 +182,11 @@ TRACE_EVENT(kfi_post,
  * len is the length of a received message. err is 0 or a (negative) errno.
  */
 TRACE_EVENT(kfi_complete,
-	TP_PROTO(u64 domain_id, u64 cq, u64 context, u64 flags, u64 len, int err),
-	TP_ARGS(domain_id, cq, context, flags, len, err),
+	TP_PROTO(const struct kfi_helper_object *of, u64 context, u64 flags, u64 len, int err),
+	TP_ARGS(of, context, flags, len, err),
 	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
 		__field(u64, domain_id)
 		__field(u64, cq)
 		__field(u64, context)
@@ -193,15 +195,18 @@ TRACE_EVENT(kfi_complete,
 		__field(int, err)
 	),
 	TP_fast_assign(
-		__entry->domain_id = domain_id;
-		__entry->cq = cq;
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
+		__entry->cq = of->id;
 		__entry->context = context;
 		__entry->flags = flags;
 		__entry->len = len;
 		__entry->err = err;
 	),
-	TP_printk("domain_id=%llu cq=%llu context=0x%llx flags=0x%llx len=%llu err=%d", __entry->domain_id,
-		  __entry->cq, __entry->context, __entry->flags, __entry->len, __entry->err)
+	TP_printk("provider=%s domain=%s domain_id=%llu cq=%llu context=0x%llx flags=0x%llx len=%llu err=%d",
+		  __get_str(provider), __get_str(domain), __entry->domain_id, __entry->cq, __entry->context,
+		  __entry->flags, __entry->len, __entry->err)
 );
 
 /* Events of a connection. err is 0 or a (negative) errno. */
@@ -256,19 +261,24 @@ TRACE_EVENT(kfi_connected,
 
 /* kfi:kfi_pool - a provider takes a device region of this many pages from a pool. hit says whether there was one. */
 TRACE_EVENT(kfi_pool,
-	TP_PROTO(u64 domain_id, u32 pages, bool hit),
-	TP_ARGS(domain_id, pages, hit),
+	TP_PROTO(const struct kfi_helper_object *of, u32 pages, bool hit),
+	TP_ARGS(of, pages, hit),
 	TP_STRUCT__entry(
+		__string(provider, of->provider)
+		__string(domain, of->domain)
 		__field(u64, domain_id)
 		__field(u32, pages)
 		__field(bool, hit)
 	),
 	TP_fast_assign(
-		__entry->domain_id = domain_id;
+		__assign_str(provider);
+		__assign_str(domain);
+		__entry->domain_id = of->parent;
 		__entry->pages = pages;
 		__entry->hit = hit;
 	),
-	TP_printk("domain_id=%llu pages=%u hit=%d", __entry->domain_id, __entry->pages, __entry->hit)
+	TP_printk("provider=%s domain=%s domain_id=%llu pages=%u hit=%d", __get_str(provider),
+		  __get_str(domain), __entry->domain_id, __entry->pages, __entry->hit)
 );
 
 #endif /* KFI_TRACE_H */

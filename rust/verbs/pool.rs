@@ -46,7 +46,10 @@ use kernel::{
     }, //
 };
 use kfabric::{
-    trace,
+    trace::{
+        self,
+        DomainLabel, //
+    },
     vec::Fifo,
     MrExtMemory, //
 };
@@ -56,8 +59,8 @@ use rdma::sg::SpareTable;
 #[pin_data]
 pub(crate) struct Pool {
     pd: Arc<Pd>,
-    /// The number of the domain, for events.
-    domain: u64,
+    /// The names and the number of the domain, for events.
+    label: Arc<DomainLabel>,
     /// Most pages of one region of the device.
     max_pages: u32,
     queue: Arc<OwnedQueue>,
@@ -175,12 +178,12 @@ impl_has_hr_timer! {
 }
 
 impl Pool {
-    /// Makes an empty pool for the domain with the number `domain`. It makes no region before one is wanted. May sleep.
+    /// Makes an empty pool for a domain. It makes no region before one is wanted. May sleep.
     pub(crate) fn new(
         pd: Arc<Pd>,
         max_pages: u32,
         queue: Arc<OwnedQueue>,
-        domain: u64,
+        label: Arc<DomainLabel>,
     ) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
         let inlet = ReturnList::new()?;
@@ -188,7 +191,7 @@ impl Pool {
         Arc::pin_init(
             pin_init!(Self {
                 pd,
-                domain,
+                label,
                 max_pages,
                 queue,
                 state <- new_mutex!(State { lines, reserve: None, period: None }),
@@ -223,7 +226,7 @@ impl Pool {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
-        trace::pool(self.domain, size.pages(self.max_pages), mr.is_ok());
+        trace::pool(&self.label, size.pages(self.max_pages), mr.is_ok());
         match mr {
             Ok(mr) => {
                 self.count.taken.fetch_add(1, Relaxed);

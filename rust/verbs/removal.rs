@@ -65,7 +65,7 @@ impl Link {
         atomics: bool,
         request: &DomainRequest<'_>,
     ) -> Result<Arc<Self>> {
-        let resources = Resources::new(device, work, mode, atomics, request.number)?;
+        let resources = Resources::new(device, work, mode, atomics, request.label)?;
         let mr_limits = MrLimits {
             refresh: rxe::allows_refresh(resources.fence, resources.invalidates),
             by_entries: device.is_software(),

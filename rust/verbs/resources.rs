@@ -17,6 +17,7 @@ use crate::{
     rxe::PdSharing,
     work::Queues, //
 };
+use kfabric::trace::DomainLabel;
 use rdma::Device;
 
 /// Resources of a domain on its device.
@@ -42,7 +43,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Makes the resources of the domain with the number `domain`, and finds out what the device can do. May sleep.
+    /// Makes the resources of a domain, and finds out what the device can do. May sleep.
     ///
     /// # Errors
     ///
@@ -53,7 +54,7 @@ impl Resources {
         work: Queues,
         mode: Mode,
         atomics: bool,
-        domain: u64,
+        label: &Arc<DomainLabel>,
     ) -> Result<Pin<KBox<Self>>> {
         let max_pages = device.limits().max_fast_reg_pages;
         let pd = Pd::alloc(device)?;
@@ -66,7 +67,7 @@ impl Resources {
             Some(queue) => queue.can_invalidate()?,
             None => false,
         };
-        let pool = Pool::new(pd.clone(), max_pages, work.pools, domain)?;
+        let pool = Pool::new(pd.clone(), max_pages, work.pools, label.clone())?;
         let sharing = Arc::new(PdSharing::new(), GFP_KERNEL)?;
         let fence = rxe::fence_of(device, invalidates);
         let following = match &queue {

@@ -82,8 +82,8 @@ impl Bindable for CqBody {
 
     fn bound(object: &CqObject) -> Result<Arc<CqCore>, Refusal> {
         // No transfer reports to the queue before it is bound.
-        let domain = object.parent().instance.number();
-        object.queue.identify(domain, Self::number(object));
+        let label = &object.parent().label;
+        object.queue.identify(label, Self::number(object));
         Ok(object.queue.clone())
     }
 }

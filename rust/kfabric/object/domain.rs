@@ -23,7 +23,8 @@ use crate::{
     region::rawkey::{
         raw_key_size,
         MAX_PIECES, //
-    }, //
+    },
+    support::trace::DomainLabel, //
 };
 use core::any::Any;
 
@@ -50,8 +51,8 @@ pub(crate) struct DomainBody {
     children: Children,
     child_list: Arc<ChildList>,
     pub(crate) descs: Pin<KVBox<Descs>>,
-    /// The name, if the domain was opened by name.
-    pub(super) name: Option<CString>,
+    /// The names, and the number of the instance.
+    pub(super) label: Arc<DomainLabel>,
     pub(super) mr_limits: MrLimits,
     mr_mode: i32,
     /// The requested capabilities.
@@ -108,6 +109,11 @@ impl DomainBody {
         &*self.imp
     }
 
+    /// Returns the name, if the domain was opened by name.
+    pub(super) fn name(&self) -> Option<&CStr> {
+        self.label.domain.as_deref()
+    }
+
     /// Adds the counters of the domain to a listing. Any context.
     pub(super) fn describe_counters(&self, about: &mut c::kfi_helper_object) {
         let (hits, misses) = self.imp.pool_counters();
@@ -117,15 +123,12 @@ impl DomainBody {
 
     /// Returns whether an offer is of this domain, and requires no more `mr_mode` bits than the consumer set.
     pub(crate) fn is_offered(&self, offer: &Offer) -> bool {
-        self.name
-            .as_ref()
-            .is_none_or(|name| **name == *offer.domain)
-            && offer.mr_mode & !self.mr_mode == 0
+        self.name().is_none_or(|name| *name == *offer.domain) && offer.mr_mode & !self.mr_mode == 0
     }
 
     /// Returns whether the domain was opened by this name. Any context.
     pub(crate) fn is_named(&self, name: &CStr) -> bool {
-        self.name.as_ref().is_some_and(|own| **own == *name)
+        self.name().is_some_and(|own| *own == *name)
     }
 
     /// Returns whether the consumer set this bit of `mr_mode`.

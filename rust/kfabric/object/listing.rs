@@ -146,7 +146,7 @@ impl Listing {
                 let numbers = [fabric.instance.number(), 0];
                 self.add_group(entry, fabric, numbers, fabric, None, class);
             } else if let Some(domain) = entry.object::<DomainBody>() {
-                let (fabric, name) = (domain.parent(), domain.name.as_deref());
+                let (fabric, name) = (domain.parent(), domain.name());
                 let numbers = [domain.instance.number(), fabric.instance.number()];
                 if is_wanted(class, DomainBody::CLASS.number()) {
                     for refusals in domain.counters.refusals() {

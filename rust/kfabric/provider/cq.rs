@@ -35,7 +35,10 @@ use crate::{
             self,
             IrqGuard, //
         },
-        trace,
+        trace::{
+            self,
+            DomainLabel, //
+        },
         vec::PushReserved, //
     }, //
 };
@@ -85,9 +88,8 @@ pub struct Delivery {
 pub struct CqCore {
     size: usize,
     delivery: Delivery,
-    /// The numbers of the queue and of its domain, for events.
-    number: Atomic<u64>,
-    domain: Atomic<u64>,
+    /// The domain and the number of the queue, for events.
+    identity: SetOnce<(Arc<DomainLabel>, u64)>,
     /// The endpoints that a read of a polled queue looks at.
     #[pin]
     sources: IrqLock<KVec<Arc<EpCore>>>,
@@ -130,8 +132,7 @@ impl CqCore {
         let queue = pin_init!(Self {
             size,
             delivery,
-            number: Atomic::new(0),
-            domain: Atomic::new(0),
+            identity: SetOnce::new(),
             sources <- new_irq_lock!(KVec::new(), c"kfabric_cq_sources"),
             taken: Atomic::new(0),
             state <- new_irq_lock!(state, c"kfabric_cq"),
@@ -171,10 +172,10 @@ impl CqCore {
         self.state.with(|state| state.counters)
     }
 
-    /// Sets the numbers of the queue and of its domain, for events. Any context.
-    pub(crate) fn identify(&self, domain: u64, number: u64) {
-        self.domain.store(domain, Relaxed);
-        self.number.store(number, Relaxed);
+    /// Sets the domain and the number of the queue, for events. Any context.
+    pub(crate) fn identify(&self, label: &Arc<DomainLabel>, number: u64) {
+        // A queue that is bound again has them already.
+        let _ = self.identity.populate((label.clone(), number));
     }
 
     /// Returns whether the consumer has a handler.
@@ -284,21 +285,22 @@ impl CqCore {
         }
     }
 
-    /// Returns an entry for an event.
+    /// Returns an entry for an event, if the queue is bound.
     #[cold]
-    fn describe(&self, entry: &CqOutcome) -> trace::CompletionEvent {
+    fn describe(&self, entry: &CqOutcome) -> Option<trace::CompletionEvent<'_>> {
+        let (label, number) = self.identity.as_ref()?;
         let (done, err) = match entry {
             Ok(done) => (done, 0),
             Err(failure) => (&failure.done, failure.errno.to_c()),
         };
-        trace::CompletionEvent {
-            domain: self.domain.load(Relaxed),
-            number: self.number.load(Relaxed),
+        Some(trace::CompletionEvent {
+            label,
+            number: *number,
             context: widen(done.context.as_ptr().addr()),
             flags: done.flags,
             len: widen(done.len),
             err,
-        }
+        })
     }
 
     fn call_handler(&self) {

@@ -27,7 +27,10 @@ use crate::{
         limits::MrLimits,
         request::MrRequest, //
     },
-    support::child_list::ChildList, //
+    support::{
+        child_list::ChildList,
+        trace::DomainLabel, //
+    }, //
 };
 use core::any::Any;
 use kernel::dma::DataDirection;
@@ -43,8 +46,8 @@ pub struct DomainRequest<'a> {
     pub caps: u64,
     /// The authorization key of all that is opened in the domain; empty for none.
     pub auth_key: &'a [u8],
-    /// The number of the domain, for [events](crate::trace::pool).
-    pub number: u64,
+    /// The names and the number of the domain, for [events](crate::trace::pool).
+    pub label: &'a Arc<DomainLabel>,
     /// All that is going to be open in the domain, for a provider whose device may go away.
     pub children: &'a Arc<ChildList>,
 }

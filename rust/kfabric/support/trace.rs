@@ -6,6 +6,13 @@
 //!
 //! C header: [`rust/helpers/trace.h`](srctree/rust/helpers/trace.h)
 
+use kernel::str::{
+    CStr,
+    CStrExt,
+    CString, //
+};
+use kfi_bindings::kfi_helper_object;
+
 /// Checks whether a tracepoint is on.
 macro_rules! is_on {
     ($tracepoint:ident) => {
@@ -21,10 +28,31 @@ macro_rules! is_on {
 }
 pub(crate) use is_on;
 
+/// The names and the number of a domain, for events. Whatever can outlive the domain has a reference.
+pub struct DomainLabel {
+    pub(crate) provider: &'static CStr,
+    /// The name, if the domain was opened by name.
+    pub(crate) domain: Option<CString>,
+    pub(crate) number: u64,
+}
+
+impl DomainLabel {
+    /// Returns the description of the object with this number in the domain. Its strings are those of the label.
+    fn describe(&self, id: u64) -> kfi_helper_object {
+        kfi_helper_object {
+            provider: self.provider.as_char_ptr(),
+            domain: self.domain.as_deref().unwrap_or(c"").as_char_ptr(),
+            parent: self.number,
+            id,
+            ..pin_init::zeroed()
+        }
+    }
+}
+
 /// An entry of a completion queue.
-pub(crate) struct CompletionEvent {
-    /// The number of the domain.
-    pub(crate) domain: u64,
+pub(crate) struct CompletionEvent<'a> {
+    /// The domain.
+    pub(crate) label: &'a DomainLabel,
     /// The number of the completion queue.
     pub(crate) number: u64,
     /// The context of the transfer.
@@ -37,31 +65,31 @@ pub(crate) struct CompletionEvent {
     pub(crate) err: i32,
 }
 
-/// Fires the event of an entry of a completion queue.
+/// Fires the event of an entry of a completion queue, if `entry` returns one.
 #[inline(always)]
-pub(crate) fn completed(entry: impl FnOnce() -> CompletionEvent) {
+pub(crate) fn completed<'a>(entry: impl FnOnce() -> Option<CompletionEvent<'a>>) {
     if is_on!(__tracepoint_kfi_complete) {
-        let CompletionEvent {
-            domain,
-            number,
-            context,
-            flags,
-            len,
-            err,
-        } = entry();
-        // SAFETY: The function has no requirements.
-        unsafe {
-            kfi_bindings::kfi_helper_trace_complete(domain, number, context, flags, len, err)
-        };
+        if let Some(entry) = entry() {
+            let of = entry.label.describe(entry.number);
+            let CompletionEvent {
+                context,
+                flags,
+                len,
+                err,
+                ..
+            } = entry;
+            // SAFETY: `of` and its strings are valid for the call.
+            unsafe { kfi_bindings::kfi_helper_trace_complete(&of, context, flags, len, err) };
+        }
     }
 }
 
-/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain. `domain` is the
-/// number of the domain. `hit` is true if the pool had a region.
+/// Fires the event of a provider that takes a device region of `pages` pages from the pool of a domain. `hit` is true if
+/// the pool had a region.
 #[inline(never)]
-pub fn pool(domain: u64, pages: u32, hit: bool) {
+pub fn pool(domain: &DomainLabel, pages: u32, hit: bool) {
     if is_on!(__tracepoint_kfi_pool) {
-        // SAFETY: The function has no requirements.
-        unsafe { kfi_bindings::kfi_helper_trace_pool(domain, pages, hit) };
+        // SAFETY: The description and its strings are valid for the call.
+        unsafe { kfi_bindings::kfi_helper_trace_pool(&domain.describe(0), pages, hit) };
     }
 }

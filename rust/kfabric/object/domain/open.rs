@@ -42,7 +42,10 @@ use crate::{
         prelude::*, //
     },
     provider::DomainRequest,
-    support::c_ref, //
+    support::{
+        c_ref,
+        trace::DomainLabel, //
+    }, //
 };
 
 /// Copies the authorization key of a domain's attributes. May sleep.
@@ -78,16 +81,22 @@ unsafe fn make(
     let auth_key = unsafe { auth_key(attr) }?;
     let caps = info.caps | attr.caps;
     let child_list = Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    // SAFETY: `name` is null or a string.
+    let name = unsafe { c_ref::name(attr.name) };
+    let label = DomainLabel {
+        provider: fabric.provider,
+        domain: name.map(CString::try_from).transpose()?,
+        number: instance.number(),
+    };
+    let label = Arc::new(label, GFP_KERNEL)?;
     let request = DomainRequest {
-        // SAFETY: `name` is null or a string.
-        name: unsafe { c_ref::name(attr.name) },
+        name,
         mr_mode: attr.mr_mode,
         caps,
         auth_key: &auth_key,
-        number: instance.number(),
+        label: &label,
         children: &child_list,
     };
-    let name = request.name.map(CString::try_from).transpose()?;
     let imp = fabric.provider().open_domain(&request)?;
     // The provider may not need the binding of regions to endpoints that the consumer permits.
     let mr_mode = match imp.binds_regions() {
@@ -116,7 +125,7 @@ unsafe fn make(
         children: Children::new(),
         child_list,
         descs: Descs::new().map_err(|_| Errno::ENOMEM)?,
-        name,
+        label,
         mr_limits,
         mr_mode,
         caps,
@@ -188,7 +197,7 @@ impl Object for DomainBody {
     ) -> Option<&'a DomainCounters> {
         <Self as Child>::Parent::locate(object.parent(), about);
         about.parent = object.instance.number();
-        about.domain = object.name.as_deref().unwrap_or(c"").as_char_ptr();
+        about.domain = object.name().unwrap_or(c"").as_char_ptr();
         Some(&object.counters)
     }
 }

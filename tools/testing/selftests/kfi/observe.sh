@@ -287,7 +287,7 @@ transfers_traced()
 		counted 1 kfi_post "$_of op=read bytes=700 context=0x[0-9a-f]* err=0" &&
 		counted 1 kfi_post "$_of op=receive bytes=600 context=0x[0-9a-f]* err=0" &&
 		counted 2 kfi_post "$_of op=receive bytes=$page context=0xb5e003[cd] err=-11" && counted 12 kfi_post &&
-		counted 9 kfi_complete "domain_id=[1-9][0-9]* cq=[1-9][0-9]* .* err=0" &&
+		counted 9 kfi_complete "${_of% ep=*} cq=[1-9][0-9]* .* err=0" &&
 		counted 1 kfi_complete "context=0xb5e0032 .* err=-125" && counted 10 kfi_complete &&
 		counted 3 kfi_complete "len=1000" &&
 		# The second send, and what receives it.
@@ -395,8 +395,9 @@ pool_traced()
 {
 	_domain=$(sed -n 's/.* kfi_mr_registered: .* domain_id=\([0-9]*\) .*/\1/p' "$tmp/events" | sort | uniq -c | sort -n |
 		awk 'END { print $2 }')
-	_hits=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=1" "$tmp/events")
-	_misses=$(grep -c " kfi_pool: domain_id=$_domain pages=1 hit=0" "$tmp/events")
+	_of="kfi_pool: provider=verbs domain=$ep_device domain_id=$_domain pages=1"
+	_hits=$(grep -c " $_of hit=1" "$tmp/events")
+	_misses=$(grep -c " $_of hit=0" "$tmp/events")
 	same 7 $((_hits + _misses)) &&
 		awk "/^domain $_domain:/ { getline; print }" "$tmp/stats" | grep -q " pool_hits $_hits pool_misses $_misses retries " ||
 		{ grep kfi_pool "$tmp/events"; cat "$tmp/stats"; return 1; }
