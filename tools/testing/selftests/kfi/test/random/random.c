@@ -35,8 +35,10 @@ static const char *faults_name(unsigned int variant)
 static void report(struct kfi_test *t, struct random_sequence *s, unsigned int step, unsigned long seed,
 		   enum random_faults faults)
 {
+	struct sequence_failure how = { t, faults };
+
 	ktap_note("seed %lu failed in call %u; these calls fail, too:", seed, step);
-	sequence_shorten(t, s, faults);
+	sequence_shorten(s, sequence_fails_with, &how);
 	sequence_print(s);
 }
 

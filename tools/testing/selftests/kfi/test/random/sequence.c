@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sequences: made from a seed, run, shortened, written and read as text. */
+/* Sequences: made from a seed, run, written and read as text. */
 #include <linux/ctype.h>
 
 #include "failing.h"
@@ -176,42 +176,20 @@ unsigned int sequence_run(struct kfi_test *t, const struct random_sequence *s, s
 	return i;
 }
 
-/* Returns whether a sequence fails. Prints nothing. */
-static bool fails(struct kfi_test *t, const struct random_sequence *s, enum random_faults faults)
+/* Returns whether a sequence fails, run as @arg says: a struct sequence_failure. Prints nothing. */
+bool sequence_fails_with(const struct random_sequence *s, void *arg)
 {
 	struct sequence_tally *y = kzalloc_obj(*y);
-	struct kfi_test quiet = *t;
+	struct sequence_failure *how = arg;
+	struct kfi_test quiet = *how->t;
 
 	if (!y)
 		return false;
-	y->faults = faults;
+	y->faults = how->faults;
 	quiet.failures = MAX_DIAGNOSES;
 	sequence_run(&quiet, s, y);
 	kfree(y);
 	return quiet.failures > MAX_DIAGNOSES;
-}
-
-/* Removes smaller and smaller chunks of steps, each only if the remaining steps still fail. */
-void sequence_shorten(struct kfi_test *t, struct random_sequence *s, enum random_faults faults)
-{
-	struct random_sequence *try = kmalloc_obj(*try);
-	unsigned int chunk = s->count / 2, at;
-
-	while (try && chunk) {
-		for (at = 0; at < s->count;) {
-			unsigned int n = min(chunk, s->count - at);
-
-			*try = *s;
-			memmove(try->step + at, try->step + at + n, (s->count - at - n) * sizeof(*try->step));
-			try->count -= n;
-			if (fails(t, try, faults))
-				*s = *try;
-			else
-				at += n;
-		}
-		chunk /= 2;
-	}
-	kfree(try);
 }
 
 /* Writes a sequence as lines of a file of the corpus. */

@@ -27,12 +27,26 @@ struct sequence_tally {
 	unsigned int points[MAX_CALLS][MAX_OPS];
 };
 
+/**
+ * struct sequence_failure - how a sequence that is shortened runs
+ * @t: The case.
+ * @faults: The kind of failures.
+ */
+struct sequence_failure {
+	struct kfi_test *t;
+	enum random_faults faults;
+};
+
 const struct random_call *sequence_call(unsigned int index);
 unsigned int sequence_calls(void);
 void sequence_make(struct random_sequence *s, unsigned long seed);
 unsigned int sequence_run(struct kfi_test *t, const struct random_sequence *s, struct sequence_tally *y);
-void sequence_shorten(struct kfi_test *t, struct random_sequence *s, enum random_faults faults);
+bool sequence_fails_with(const struct random_sequence *s, void *arg);
 void sequence_print(const struct random_sequence *s);
 bool sequence_parse(struct kfi_test *t, char *text, struct random_sequence *s);
+
+/* shorten.c */
+typedef bool sequence_fails(const struct random_sequence *s, void *arg);
+void sequence_shorten(struct random_sequence *s, sequence_fails *fails, void *arg);
 
 #endif /* KFI_TEST_SEQUENCE_H */

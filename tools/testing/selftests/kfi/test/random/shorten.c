@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shortens sequences. tools/vm/cases/shorten.sh also builds this file as a program, with a made-up sequence.h. */
+#include "sequence.h"
+
+/* Removes @n steps from a copy of a sequence, and keeps that if it still fails. Returns whether it does. */
+static bool without(struct random_sequence *s, struct random_sequence *try, unsigned int at, unsigned int n,
+		    sequence_fails *fails, void *arg)
+{
+	*try = *s;
+	memmove(try->step + at, try->step + at + n, (s->count - at - n) * sizeof(*try->step));
+	try->count -= n;
+	if (!fails(try, arg))
+		return false;
+	*s = *try;
+	return true;
+}
+
+/**
+ * sequence_shorten() - Remove steps from a sequence that fails.
+ * @s: The sequence. Afterwards it still fails, but does not fail without any single one of its steps.
+ * @fails: Returns whether a sequence fails.
+ * @arg: Its argument.
+ *
+ * Removes smaller and smaller chunks of steps, each only if the remaining steps still fail. Single steps are tried until
+ * none can be removed: a removed step can make an earlier one needless.
+ */
+void sequence_shorten(struct random_sequence *s, sequence_fails *fails, void *arg)
+{
+	struct random_sequence *try = kmalloc_obj(*try);
+	unsigned int chunk = max(s->count / 2, 1U), at, before;
+
+	while (try && chunk) {
+		before = s->count;
+		for (at = 0; at < s->count;) {
+			unsigned int n = min(chunk, s->count - at);
+
+			if (!without(s, try, at, n, fails, arg))
+				at += n;
+		}
+		if (chunk > 1 || s->count == before)
+			chunk /= 2;
+	}
+	kfree(try);
+}
