@@ -14,7 +14,7 @@ for _of in loop verbs; do
 done
 names="$names verbs.pool verbs.reuse_suite verbs.reuse_regions verbs.reuse_list verbs.reuse_stats many.list many.changes many.watch"
 [ -n "$KFI_NIC" ] || names="$names verbs.pool_stays"
-names="$names closed unloaded"
+names="$names events_off closed unloaded"
 # shellcheck disable=SC2086
 set -- $names
 plan $#
@@ -422,6 +422,35 @@ refused EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
 }
 check observe.verbs.reuse_list reuse_listed
 check observe.verbs.reuse_stats reuse_stats
+# fires MIN MAX: each function that fires an event was called so often
+fires()
+{
+	awk -v min="$1" -v max="$2" '$2 < min || $2 > max { bad = 1; print } END { exit bad || NR < 11 }' \
+		/sys/kernel/tracing/kprobe_profile
+}
+# Code with an event that is off only passes a static branch. So it calls none of the functions that fire events.
+events_off()
+{
+	_probes=/sys/kernel/tracing/kprobe_events
+	for _fires in $(sed -n 's/.* \(kfi_helper_trace_[a-z_]*\)[[:space:]]*\[kfabric\]$/\1/p' /proc/kallsyms); do
+		echo "p:kfi_fires/$_fires kfabric:$_fires" >>$_probes || return
+	done
+	echo 1 >/sys/kernel/tracing/events/kfi_fires/enable
+	mark_log
+	run_suite ep_observed provider=verbs address="$ep_address" >"$tmp/result" &
+	wait_for 60 ready
+	echo 1 >/sys/module/kfi_selftest/parameters/go
+	wait $! && fires 0 0 && observed ep_observed verbs "$ep_address" && fires 1 1000
+	_status=$?
+	echo 0 >/sys/kernel/tracing/events/kfi_fires/enable
+	echo >$_probes
+	return $_status
+}
+if [ -w /sys/kernel/tracing/kprobe_events ]; then
+	check observe.events_off events_off
+else
+	skip observe.events_off "the kernel has no events of kprobes"
+fi
 many=2000
 # lists FILE: writes parent and number of each region
 lists() { "$kfi" list mr | awk 'NR > 1 { print $3, $2 }' | sort >"$1"; }
