@@ -316,6 +316,11 @@ void kfi_helper_calling_module(char *name, size_t size);
 struct kfi_helper_slow_wait;
 struct kfi_helper_slow_wait *kfi_helper_slow_wait_begin(const char *what);
 void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait);
+struct kfi_helper_close;
+struct kfi_helper_close *kfi_helper_close_begin(void);
+void kfi_helper_close_end(struct kfi_helper_close *close);
+void kfi_helper_closes_init(void);
+void kfi_helper_closes_exit(void);
 
 /* in listing.rs */
 void *kfi_core_listing(u32 class);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Logs the open objects if an unload or the removal of a device takes long. */
+/* Logs the open objects if a close, an unload or the removal of a device takes long. */
+#include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/err.h>
+#include <linux/hash.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -12,7 +16,7 @@
 static unsigned int slow_wait = 10;
 module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
-		 "seconds that an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait");
+		 "seconds that a close, an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait but that of a close");
 
 /* Number of objects after which only those that are being closed are logged. */
 #define MOST	64
@@ -72,18 +76,21 @@ static void log_class(bool regions, unsigned int *count, unsigned int *others)
 	kfi_core_listing_free(listing);
 }
 
-static void log_objects(struct work_struct *work)
+static void log_open(const char *what)
 {
-	struct kfi_helper_slow_wait *wait =
-		container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work);
 	unsigned int count = 0, others = 0;
 
-	pr_warn("kfabric: %s takes long; open objects:\n", wait->what);
+	pr_warn("kfabric: %s takes long; open objects:\n", what);
 	/* There can be a million regions, which would hide the objects that hold a device or a module. */
 	log_class(false, &count, &others);
 	log_class(true, &count, &others);
 	if (others)
 		pr_warn("kfabric: and %u others\n", others);
+}
+
+static void log_objects(struct work_struct *work)
+{
+	log_open(container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work)->what);
 }
 
 /* Begins a wait for @what, which stays valid until the end. May sleep. Returns NULL without memory: nothing is logged. */
@@ -111,4 +118,67 @@ void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait)
 	else
 		cancel_delayed_work_sync(&wait->work);
 	kfree(wait);
+}
+
+/*
+ * Closes of objects are too frequent for a timer each. So each takes the slot of its task, and a work item looks at all
+ * slots. If another close has the slot, only the first one is watched.
+ */
+#define CLOSE_BITS	6
+#define LOOK_AFTER	HZ
+
+static struct kfi_helper_close {
+	/* When the close began, as jiffies; 0 if there is none. */
+	atomic_long_t since;
+	/* The close that was logged. */
+	long logged;
+} ____cacheline_aligned closes[1 << CLOSE_BITS];
+
+static void look_at_closes(struct work_struct *work);
+static DECLARE_DEFERRABLE_WORK(look, look_at_closes);
+
+static void look_at_closes(struct work_struct *work)
+{
+	unsigned long limit = (READ_ONCE(slow_wait) ?: 1) * HZ;
+	bool slow = false;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(closes); i++) {
+		long since = atomic_long_read(&closes[i].since);
+
+		if (!since || since == closes[i].logged || time_before(jiffies, since + limit))
+			continue;
+		closes[i].logged = since;
+		slow = true;
+	}
+	if (slow)
+		log_open("closing an object");
+	schedule_delayed_work(&look, LOOK_AFTER);
+}
+
+/* Begins the close of an object. Returns what kfi_helper_close_end() needs. Any context. */
+struct kfi_helper_close *kfi_helper_close_begin(void)
+{
+	struct kfi_helper_close *close = &closes[hash_ptr(current, CLOSE_BITS)];
+
+	/* 0 is a free slot. */
+	return atomic_long_cmpxchg_relaxed(&close->since, 0, jiffies | 1) ? NULL : close;
+}
+
+/* Ends the close. Any context. */
+void kfi_helper_close_end(struct kfi_helper_close *close)
+{
+	if (close)
+		atomic_long_set(&close->since, 0);
+}
+
+/* Begins to look at closes. Any context. */
+void kfi_helper_closes_init(void)
+{
+	schedule_delayed_work(&look, LOOK_AFTER);
+}
+
+/* Ends that. Sleeps while objects are logged. */
+void kfi_helper_closes_exit(void)
+{
+	cancel_delayed_work_sync(&look);
 }

@@ -136,7 +136,8 @@ use crate::{
     },
     support::{
         cache,
-        module, //
+        module,
+        slow_wait::CloseWatch, //
     }, //
 };
 use kernel::prelude::*;
@@ -152,6 +153,8 @@ module! {
 struct Core {
     // Dropped first: calls of user space use the parts.
     _family: Family,
+    // It lists objects.
+    _closes: CloseWatch,
     // While modules are watched, a module that goes uses the parts.
     _modules: unload::Watch,
     _parts: Parts,
@@ -178,6 +181,7 @@ impl kernel::Module for Core {
         let modules = unload::Watch::new()?;
         Ok(Core {
             _family: Family::new()?,
+            _closes: CloseWatch::new(),
             _modules: modules,
             _parts: parts,
         })

@@ -12,7 +12,10 @@ use super::{
     },
     ops_slot::nosys, //
 };
-use crate::prelude::*;
+use crate::{
+    prelude::*,
+    support::slow_wait::SlowClose, //
+};
 use core::ops::Deref;
 use kernel::sync::atomic::{
     Full,
@@ -166,6 +169,7 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
 /// `fid` is an open object of this kind.
 unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     let _noio = T::SLEEPS.then(NoIo::enter);
+    let _slow = T::SLEEPS.then(SlowClose::begin);
     // SAFETY: `fid` is an open object.
     let claim = match unsafe { Claim::<T>::new(fid) } {
         Ok(claim) => claim,

@@ -14,7 +14,7 @@ for _of in loop verbs; do
 done
 names="$names verbs.pool verbs.reuse_suite verbs.reuse_regions verbs.reuse_list verbs.reuse_stats many.list many.changes many.watch"
 [ -n "$KFI_NIC" ] || names="$names verbs.pool_stays"
-names="$names events_off closed unloaded"
+names="$names events_off slow_close closed unloaded"
 # shellcheck disable=SC2086
 set -- $names
 plan $#
@@ -451,6 +451,26 @@ if [ -w /sys/kernel/tracing/kprobe_events ]; then
 else
 	skip observe.events_off "the kernel has no events of kprobes"
 fi
+# While the driver holds a close, the log names the object.
+is_slow() { since_mark | grep -q "kfabric: $1 [0-9]* in .*, is being closed"; }
+slow_close()
+{
+	_slow_wait=/sys/module/kfabric/parameters/slow_wait
+	_before=$(cat $_slow_wait)
+	echo 0 >$_slow_wait
+	mark_log
+	run_suite stuck_close >"$tmp/result" &
+	for _class in region domain; do
+		wait_for 60 is_slow $_class || { echo "no $_class"; break; }
+		echo 1 >/sys/module/kfi_selftest/parameters/go
+	done
+	wait $!
+	_status=$?
+	echo "$_before" >$_slow_wait
+	is_slow region && is_slow domain && since_mark | grep -q 'kfabric: closing an object takes long; open objects:' &&
+		[ $_status = 0 ] || { cat "$tmp/result"; return 1; }
+}
+check observe.slow_close slow_close
 many=2000
 # lists FILE: writes parent and number of each region
 lists() { "$kfi" list mr | awk 'NR > 1 { print $3, $2 }' | sort >"$1"; }

@@ -99,6 +99,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_recovery,
 	&suite_queue,
 	&suite_stuck,
+	&suite_stuck_close,
 	&suite_refresh,
 	&suite_pieces,
 	&suite_local,

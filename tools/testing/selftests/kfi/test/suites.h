@@ -38,6 +38,7 @@ extern const struct kfi_suite suite_hammer;
 extern const struct kfi_suite suite_recovery;
 extern const struct kfi_suite suite_queue;
 extern const struct kfi_suite suite_stuck;
+extern const struct kfi_suite suite_stuck_close;
 extern const struct kfi_suite suite_refresh;
 extern const struct kfi_suite suite_pieces;
 extern const struct kfi_suite suite_local;

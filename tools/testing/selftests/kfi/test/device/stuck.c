@@ -3,6 +3,7 @@
  * A device that won't let go of a region: what each call says then, that the memory must stay, and
  * that the domain can be closed all the same.
  */
+#include "job.h"
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
@@ -112,6 +113,50 @@ static void refresh_case(struct kfi_test *t)
 	}
 	stuck_close(t, domain);
 }
+
+static int close_one(void *fid)
+{
+	return kfi_close(fid);
+}
+
+/* Closes an object, while the driver holds what the close does, until observe.sh has found the object in the log. */
+static void close_held(struct kfi_test *t, struct kfid *fid, enum kfi_inject_op op)
+{
+	struct job closer;
+
+	WRITE_ONCE(kfi_go, false);
+	kfi_inject_hold(op);
+	job_start(t, &closer, close_one, fid);
+	if (EXPECT(t, kfi_inject_wait_held(op), "the driver isn't called"))
+		wait_for_observer(t);
+	kfi_inject_release(op);
+	EXPECT_EQ(t, job_end(t, &closer), 0);
+}
+
+static void held_case(struct kfi_test *t)
+{
+	struct kfid_domain *domain = stuck_open(t);
+	struct kfid_mr *mr;
+
+	if (!domain)
+		return;
+	/* A close of hardware's regions invalidates. */
+	if (EXPECT_EQ(t, reg(t, domain, &mr), 0))
+		close_held(t, &mr->fid, ib_uses_virt_dma(t->env->dev) ? KFI_INJECT_DEREG_MR : KFI_INJECT_POST_INV);
+	close_held(t, &domain->fid, KFI_INJECT_DEALLOC_PD);
+	kfi_inject_stop(t->env->dev);
+}
+
+static const struct kfi_case held_cases[] = {
+	{ "held", held_case },
+};
+
+/* For observe.sh. */
+const struct kfi_suite suite_stuck_close = {
+	.name = "stuck_close",
+	.cases = held_cases,
+	.count = ARRAY_SIZE(held_cases),
+};
 
 static const struct kfi_case cases[] = {
 	{ "register", register_case },

@@ -139,7 +139,7 @@ static void transfers(struct kfi_test *t, struct ep_memory *m)
 		ep_completed(t, s[0].tx, ctx(30), KFI_RMA | KFI_READ, NULL);
 }
 
-static void wait_for_observer(struct kfi_test *t)
+void wait_for_observer(struct kfi_test *t)
 {
 	int i;
 

@@ -106,6 +106,9 @@ extern bool kfi_iwarp;
 /* Set, while a suite runs, when what it waits for was done from outside. */
 extern bool kfi_go;
 
+/* Says that objects are ready, and waits for kfi_go. In ep/observed.c. */
+void wait_for_observer(struct kfi_test *t);
+
 /* The number of allocations and driver calls that suites made to fail, each in turn (failing.h, ep/driver.h). */
 extern atomic_t kfi_failures;
 
