@@ -139,7 +139,7 @@ static DECLARE_DEFERRABLE_WORK(look, look_at_closes);
 
 static void look_at_closes(struct work_struct *work)
 {
-	unsigned long limit = (READ_ONCE(slow_wait) ?: 1) * HZ;
+	unsigned long limit = (READ_ONCE(slow_wait) ?: 1UL) * HZ;
 	bool slow = false;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(closes); i++) {
