@@ -9,7 +9,10 @@ use super::{
         InfoHints,
         ATOMIC, //
     },
-    needs::Mismatch,
+    needs::{
+        Mismatch,
+        MsgNeeds, //
+    },
     registry::{
         __kfi_provider_register,
         kfi_provider_deregister, //
@@ -119,8 +122,7 @@ fn answer<P: Provider>(
             domain.auth_key_size = size;
         }
         if let Some(msg) = &offer.msg {
-            answer_msg(fields, msg)?;
-            (*fields.tx_attr).tclass = wanted.needs.msg.tclass.unwrap_or_default();
+            answer_msg(fields, msg, &wanted.needs.msg)?;
         }
         if offer.extras.endpoints > 0 {
             let ep = &mut *fields.ep_attr;
@@ -141,7 +143,7 @@ fn answer<P: Provider>(
 /// # Safety
 ///
 /// The info has all its attributes.
-unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno> {
+unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer, needs: &MsgNeeds) -> Result<(), Errno> {
     let limits = &msg.limits;
     // SAFETY: The attributes are valid, as the caller promises, and four different objects.
     let (ep, tx, rx, domain) = unsafe {
@@ -156,12 +158,14 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     ep.max_msg_size = usize::try_from(limits.local.bytes).unwrap_or(usize::MAX);
     (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
     tx.caps = fields.caps;
-    tx.size = limits.tx_size;
+    let size_of = |needed, limit| if needed > 0 { needed } else { limit };
+    tx.size = size_of(needs.tx_size, limits.tx_size);
+    tx.tclass = needs.tclass.unwrap_or_default();
     tx.inject_size = limits.inject_size;
     tx.iov_limit = limits.local.segments;
     tx.rma_iov_limit = limits.remote_pieces;
     rx.caps = fields.caps;
-    rx.size = limits.rx_size;
+    rx.size = size_of(needs.rx_size, limits.rx_size);
     rx.iov_limit = limits.local.segments;
     let order = widen_u32(kfi_bindings::KFI_ORDER_STRICT);
     (tx.msg_order, rx.msg_order) = (order, order);

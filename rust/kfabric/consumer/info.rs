@@ -284,6 +284,19 @@ impl Info {
         attr.map_or(0, |attr| attr.iov_limit)
     }
 
+    /// Returns the maximum numbers of transfers to the peer and of receives that are under way on an
+    /// endpoint.
+    pub fn queue_sizes(&self) -> (usize, usize) {
+        // SAFETY: The info is valid by the invariant.
+        let (tx, rx) = unsafe { ((*self.as_raw()).tx_attr, (*self.as_raw()).rx_attr) };
+        // SAFETY: Both attributes are null or valid by the invariant.
+        let (tx, rx) = unsafe { (tx.as_ref(), rx.as_ref()) };
+        (
+            tx.map_or(0, |attr| attr.size),
+            rx.map_or(0, |attr| attr.size),
+        )
+    }
+
     /// Returns the maximum number of open regions.
     pub fn mr_cnt(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_cnt)
@@ -310,8 +323,8 @@ impl Info {
 ///
 /// # Invariants
 ///
-/// The list has one info, with endpoint, transmit, domain and fabric attributes. Its names and addresses are
-/// null or kmalloc memory.
+/// The list has one info, with endpoint, transmit, receive, domain and fabric attributes. Its names and
+/// addresses are null or kmalloc memory.
 pub struct Hints(InfoList);
 
 impl Hints {
@@ -406,6 +419,18 @@ impl Hints {
         let attr = self.info().tx_attr;
         // SAFETY: `tx_attr` is valid by the invariant, and `self` owns it.
         unsafe { (*attr).tclass = u32::from(dscp) | kfi_bindings::KFI_TC_DSCP };
+        self
+    }
+
+    /// Sets the maximum numbers of transfers to the peer and of receives that are under way on an
+    /// endpoint. The default, 0, is the provider's maximum.
+    pub fn queue_sizes(mut self, transmit: usize, receive: usize) -> Self {
+        let info = self.info();
+        // SAFETY: Both attributes are valid by the invariant, and `self` owns them.
+        unsafe {
+            (*info.tx_attr).size = transmit;
+            (*info.rx_attr).size = receive;
+        }
         self
     }
 

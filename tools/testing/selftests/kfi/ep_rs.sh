@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # In the order in which the module has them.
-cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now bio_vecs reuse framed"
+cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now bio_vecs reuse framed sizes"
 
 # Loads a module, which fails if what it does has failed, and unloads it: MODULE [PARAMETER=VALUE ...]
 once()
@@ -35,12 +35,12 @@ run_cases()
 }
 
 if tests_loop; then
-	plan 50
+	plan 52
 	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 	run_cases loop loop
 	unload $loaded_here || exit
 else
-	plan 25
+	plan 26
 fi
 
 trap ep_device_down EXIT

@@ -4,6 +4,7 @@
 
 use crate::pair::{
     check,
+    empty,
     Place,
     Side,
     PATIENCE, //
@@ -11,6 +12,7 @@ use crate::pair::{
 use kernel::prelude::*;
 use kfabric::consumer::{
     Errno,
+    Hints,
     MsgEndpoint, //
 };
 
@@ -117,4 +119,35 @@ pub(crate) fn requests_that_are_dropped_are_rejected(place: &Place) -> Result {
     // There is no more to be done about it.
     let late = request.endpoint(&p.domain, &p.tx, &p.rx);
     check("too late", late.err() == Some(Errno::EINVAL))
+}
+
+/// Checks that queues have the sizes of the hints, and that nobody offers longer queues than there are.
+pub(crate) fn queues_have_the_sizes_of_hints(place: &Place) -> Result {
+    let listener = place.listener()?;
+    let address = listener.address()?;
+    let hints = || -> Result<Hints> { Ok(place.hints()?.peer(address)?) };
+    let (sends, receives) = hints()?.getinfo()?.first().queue_sizes();
+    for (sends, receives) in [(sends + 1, 0), (0, receives + 1)] {
+        let refused = hints()?.queue_sizes(sends, receives).getinfo().err();
+        check("too long", refused == Some(Errno::ENODATA))?;
+    }
+    for (sends, receives) in [(sends, receives), (3, 2)] {
+        let offers = hints()?.queue_sizes(sends, receives).getinfo()?;
+        let info = offers.first();
+        check("the sizes", info.queue_sizes() == (sends, receives))?;
+        let side = Side::open(info)?;
+        let endpoint = MsgEndpoint::open(&side.domain, info, &side.tx, &side.rx)?.enable()?;
+        for tag in 0..2 {
+            endpoint.recv(empty(8, tag)?)?;
+        }
+        let third = endpoint
+            .recv(empty(8, 2)?)
+            .err()
+            .map(|refused| refused.errno());
+        check(
+            "a third receive",
+            third == (receives == 2).then_some(Errno::EAGAIN),
+        )?;
+    }
+    Ok(())
 }

@@ -68,7 +68,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -93,6 +93,7 @@ const CASES: [Case; 24] = [
     bio_vecs::regions,
     reuse::again_and_again,
     framed::messages,
+    connect::queues_have_the_sizes_of_hints,
 ];
 
 struct Module;

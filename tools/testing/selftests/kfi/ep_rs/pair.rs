@@ -122,7 +122,7 @@ impl Place {
         Self { mode, ..*self }
     }
 
-    fn hints(&self) -> Result<Hints> {
+    pub(crate) fn hints(&self) -> Result<Hints> {
         let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY | self.mode;
         Ok(Hints::new()?.prov_name(self.provider)?.msg().mr_mode(mode))
     }

@@ -79,6 +79,8 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	hints->domain_attr->mr_mode = mode;
 	hints->domain_attr->data_progress = wants->polled ? KFI_PROGRESS_MANUAL : KFI_PROGRESS_UNSPEC;
 	hints->tx_attr->tclass = wants->tclass;
+	hints->tx_attr->size = wants->tx_size;
+	hints->rx_attr->size = wants->rx_size;
 	if (address) {
 		copy = kmemdup(address, sizeof(*address), GFP_KERNEL);
 		if (flags & KFI_SOURCE) {
@@ -96,6 +98,10 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 		EXPECT_EQ(t, info->domain_attr->data_progress,
 			  wants->polled ? KFI_PROGRESS_MANUAL : KFI_PROGRESS_AUTO);
 		EXPECT_EQ(t, info->tx_attr->tclass, wants->tclass);
+		EXPECT(t, info->tx_attr->size == wants->tx_size || !wants->tx_size, "%zu requests",
+		       info->tx_attr->size);
+		EXPECT(t, info->rx_attr->size == wants->rx_size || !wants->rx_size, "%zu receives",
+		       info->rx_attr->size);
 	}
 	/* No offer needs these bits, so the consumer has to ask for them. */
 	if (info && wants->mr_mode & (KFI_MR_RAW | KFI_MR_LOCAL))
