@@ -137,18 +137,33 @@ blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
 	return nvme_fail_nonready_command(ctrl, rq);
 }
 
-/* Returns a CPU whose requests go to this queue, or -1. */
-int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index)
+/*
+ * Returns a CPU whose requests go to the I/O queue @index of these numbers of queues, or -1. The maps of the tag set
+ * are not of these numbers yet if the controller reconnects. Sleeps.
+ */
+int nvme_helper_cpu_of(const u32 *io_queues, u32 index)
 {
+	struct blk_mq_queue_map map = {};
 	unsigned int i, cpu;
+	int found = -1;
 
-	for (i = 0; i < set->nr_maps; i++) {
-		for_each_online_cpu(cpu) {
-			if (set->map[i].nr_queues && set->map[i].mq_map[cpu] == index)
-				return cpu;
+	for (i = 0; i < HCTX_MAX_TYPES - 1 && index >= io_queues[i]; i++)
+		index -= io_queues[i];
+	map.nr_queues = io_queues[i];
+	map.mq_map = kcalloc(nr_cpu_ids, sizeof(*map.mq_map), GFP_KERNEL);
+	if (!map.mq_map || index >= map.nr_queues)
+		goto out;
+	/* As nvmf_map_queues() does. */
+	blk_mq_map_queues(&map);
+	for_each_online_cpu(cpu) {
+		if (map.mq_map[cpu] == index) {
+			found = cpu;
+			break;
 		}
 	}
-	return -1;
+out:
+	kfree(map.mq_map);
+	return found;
 }
 
 /* Says that the block layer replaces the hardware queues of the I/O queues. Sleeps. */

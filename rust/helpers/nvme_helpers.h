@@ -52,7 +52,7 @@ int nvme_helper_default_port(struct nvmf_ctrl_options *opts);
 bool nvme_helper_begin(struct blk_mq_hw_ctx *hctx, struct request *rq, bool live,
 		       blk_status_t *status);
 blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq);
-int nvme_helper_cpu_of(struct blk_mq_tag_set *set, u32 index);
+int nvme_helper_cpu_of(const u32 *io_queues, u32 index);
 void nvme_helper_set_updating(struct nvme_helper_works *works, bool updating);
 struct request *nvme_helper_find_rq(struct nvme_helper_works *works, struct blk_mq_tag_set *set,
 				    u32 index, u16 command_id);

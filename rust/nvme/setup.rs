@@ -224,12 +224,12 @@ impl<T: Transport> Controller<T> {
     /// Connects a queue.
     fn connect(&self, qid: u16, entries: u16, cntlid: u16) -> Result {
         let queue = self.queues.get(usize::from(qid)).ok_or(EINVAL)?;
-        let (set, index) = self.tags_of(qid);
+        let (_, index) = self.tags_of(qid);
         // SAFETY: Only setup writes the numbers of queues.
-        let [writing, reading, _] = unsafe { *self.io_queues.get() };
+        let numbers @ [writing, reading, _] = unsafe { *self.io_queues.get() };
         let is_polled = qid != 0 && index >= writing + reading;
-        // SAFETY: The I/O tag set is allocated before its queues connect.
-        let cpu = (qid != 0).then(|| unsafe { b::nvme_helper_cpu_of(set, index) });
+        // SAFETY: The array has a number for each kind of queues.
+        let cpu = (qid != 0).then(|| unsafe { b::nvme_helper_cpu_of(numbers.as_ptr(), index) });
         let config = QueueConfig {
             cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             is_polled,
