@@ -84,15 +84,18 @@ impl Connection {
         responses: KBox<R>,
         sent: KBox<S>,
     ) -> Result<Self> {
-        let offers = target.offers(config.qid)?;
+        // One more for the command of the admin queue that asks for asynchronous events.
+        let receives = usize::from(config.entries) + usize::from(config.qid == 0);
+        // Of each entry the registration and the command. An invalidation follows when both have
+        // completed. The provider has space of its own for draining.
+        let transmits = 2 * receives;
+        let offers = target.offers(transmits, receives)?;
         let info = usable(&offers)?;
         // No one else has keys in the domain. So if the target invalidates a key, the key has ended on
         // devices in software, too.
         let domain = &Domain::open(&Fabric::open(info)?, info)?;
-        // One more for the command of the admin queue that asks for asynchronous events.
-        let receives = config.entries.saturating_add(u16::from(config.qid == 0));
-        // Of each entry the command, the response, and the registration.
-        let size = 3 * usize::from(receives);
+        // Of each entry the command and the response.
+        let size = 2 * receives;
         let options = || {
             let options = CompletionQueueOptions::default().size(size);
             match config.cpu {

@@ -4,12 +4,9 @@
 
 use core::net::SocketAddr;
 use kernel::{
-    new_mutex,
     prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    }, //
+    str::CString,
+    sync::Arc, //
 };
 use kfabric::{
     consumer::{
@@ -29,12 +26,9 @@ const VERBS: &CStr = c"verbs";
 
 /// The address of a target.
 pub(crate) struct Target {
-    peer: SocketAddr,
-    source: Option<SocketAddr>,
-    /// The address and the provider, which stays the same over all connections.
-    hints: Hints,
-    /// The offers at the last connection of the admin queue.
-    offers: Pin<KBox<Mutex<Option<Arc<InfoList>>>>>,
+    route: Route,
+    /// The provider, which stays the same over all connections.
+    provider: CString,
     /// Runs work items that end keys.
     pub(crate) tasks: Arc<OwnedQueue>,
 }
@@ -51,51 +45,78 @@ impl Target {
         let peer = parse("traddr", options.traddr(), Some(options.trsvcid()))?;
         let source = options.host_traddr();
         let source = source.map(|text| parse("host_traddr", text, None));
-        let source = source.transpose()?;
-        let mut hints = Hints::new()?
-            .msg()
-            .manual_progress()
-            .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY | MrMode::ENDPOINT)
-            .peer(peer)?;
-        if let Some(source) = source {
-            hints = hints.source(source)?;
-        }
-        if let Some(tos) = options.tos() {
+        let route = Route {
+            peer,
+            source: source.transpose()?,
             // The other two bits are those of congestion notification.
-            hints = hints.dscp(tos >> 2);
-        }
-        let offers = hints
-            .getinfo()
-            .map_err(|errno| no_way(peer, source, errno))?;
+            dscp: options.tos().map(|tos| tos >> 2),
+        };
+        let offers = route.hints()?.getinfo();
+        let offers = offers.map_err(|errno| route.no_way(errno))?;
         let by_verbs = offers.iter().find(|info| info.prov_name() == VERBS);
         let provider = by_verbs.unwrap_or(offers.first()).prov_name();
         if by_verbs.is_none() {
             pr_info!("traddr={peer:?}: over {provider:?}, so the target must use kfabric, too\n");
         }
         Ok(Self {
-            peer,
-            source,
-            hints: hints.prov_name(provider)?,
-            offers: KBox::pin_init(new_mutex!(None, "kfi_nvme_offers"), GFP_KERNEL)?,
+            provider: provider.try_into()?,
+            route,
             tasks: Arc::new(OwnedQueue::new(c"kfi_nvme", 4)?, GFP_KERNEL)?,
         })
     }
 
-    /// Returns the offers that lead to the target. [`usable`] picks one. The admin queue, which is
-    /// connected first, finds them anew: a device that went and came back is another one. The I/O
-    /// queues are on the same device. Sleeps, for some seconds if nobody has the address.
+    /// Returns the offers that lead to the target, for queues with these maximum numbers of transfers
+    /// and of receives. [`usable`] picks one. Sleeps, for some seconds if nobody has the address.
     ///
     /// # Errors
     ///
     /// - `EADDRNOTAVAIL`: no device has the local address, and leads to the target.
-    /// - `ENODEV`: no device leads to the target.
-    pub(crate) fn offers(&self, qid: u16) -> Result<Arc<InfoList>> {
-        if qid == 0 {
-            let offers = self.hints.getinfo();
-            let offers = offers.map_err(|errno| no_way(self.peer, self.source, errno))?;
-            *self.offers.lock() = Some(Arc::new(offers, GFP_KERNEL)?);
+    /// - `ENODEV`: no device leads to the target, or it has only shorter queues.
+    pub(crate) fn offers(&self, transmit: usize, receive: usize) -> Result<InfoList> {
+        let hints = self.route.hints()?.prov_name(&self.provider)?;
+        let offers = hints.queue_sizes(transmit, receive).getinfo();
+        offers.map_err(|errno| self.route.no_way(errno))
+    }
+}
+
+/// The addresses of a target and of this host, and the kind of packets between them.
+struct Route {
+    peer: SocketAddr,
+    source: Option<SocketAddr>,
+    dscp: Option<u8>,
+}
+
+impl Route {
+    /// Returns hints for a connection. May sleep.
+    fn hints(&self) -> Result<Hints, Errno> {
+        let mut hints = Hints::new()?
+            .msg()
+            .manual_progress()
+            .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY | MrMode::ENDPOINT)
+            .peer(self.peer)?;
+        if let Some(source) = self.source {
+            hints = hints.source(source)?;
         }
-        self.offers.lock().clone().ok_or(ENODEV)
+        Ok(match self.dscp {
+            Some(dscp) => hints.dscp(dscp),
+            None => hints,
+        })
+    }
+
+    /// Returns the error for addresses without offers, and says in the log why.
+    fn no_way(&self, errno: Errno) -> Error {
+        let peer = self.peer;
+        match (errno, self.source) {
+            (Errno::ENODATA, Some(source)) => {
+                pr_err!("host_traddr={source:?}: no RDMA device with long enough queues has it and leads to {peer:?}\n");
+                Errno::EADDRNOTAVAIL.into()
+            }
+            (Errno::ENODATA, None) => {
+                pr_err!("traddr={peer:?}: no RDMA device with long enough queues leads there\n");
+                ENODEV
+            }
+            (errno, _) => errno.into(),
+        }
     }
 }
 
@@ -110,21 +131,6 @@ fn parse(option: &str, text: &CStr, port: Option<&CStr>) -> Result<SocketAddr> {
         }
         errno.into()
     })
-}
-
-/// Returns the error for an address without offers, and says in the log why.
-fn no_way(peer: SocketAddr, source: Option<SocketAddr>, errno: Errno) -> Error {
-    match (errno, source) {
-        (Errno::ENODATA, Some(source)) => {
-            pr_err!("host_traddr={source:?}: no RDMA device has it and leads to {peer:?}\n");
-            Errno::EADDRNOTAVAIL.into()
-        }
-        (Errno::ENODATA, None) => {
-            pr_err!("traddr={peer:?}: no RDMA device leads there\n");
-            ENODEV
-        }
-        (errno, _) => errno.into(),
-    }
 }
 
 /// Returns the first offer whose regions are bound to connections.

@@ -208,19 +208,34 @@ case_queues()
 }
 
 # The completion queues of an I/O queue have the vector of the first CPU whose requests it gets: two of each queue, and one
-# of the last, which is polled. The admin queue's comes first. Except over iWARP, each domain has one more before, whose
-# length tells it.
+# of a queue that is polled. They are as long as 32 entries need: 64 requests and 32 receives, and two more of each for
+# the provider. So it is once the number of queues has changed, too.
 alloc=$tracing/events/rdma_core/cq_alloc
 case_vectors()
 {
-	leave && echo >$tracing/trace && echo 1 >$alloc/enable || return
-	connect nr_io_queues=2,nr_poll_queues=1
+	leave && gets_vectors '$s/^/100 /; $!s/.*/66 &\n34 &/' connect queue_size=32,nr_io_queues=2,nr_poll_queues=1 || return
+	# The second of two queues for writing becomes the one for reading. (One CPU has no two queues for writing.)
+	[ "$(nproc)" -gt 1 ] || return 0
+	anew queue_size=32,nr_io_queues=1,nr_write_queues=2 && gets_vectors 's/.*/66 &\n34 &/' queues_become 2 &&
+		gets_vectors 's/.*/66 &\n34 &/' queues_become 3
+	_result=$?
+	echo 127 >$subsystem/attr_qid_max
+	return $_result
+}
+queues_become() { echo "$1" >$subsystem/attr_qid_max && wait_for 60 queues_are "$1" && live; }
+queues_are() { [ "$(cat "$sys/$ctrl/queue_count")" = $(($1 + 1)) ]; }
+# gets_vectors SCRIPT COMMAND...: the completion queues that a command makes at last have the lengths and vectors that a
+# script for sed makes of the first CPU of each queue. Those of domains and of the admin queue have other lengths.
+gets_vectors()
+{
+	_script=$1
+	shift
+	echo >$tracing/trace && echo 1 >$alloc/enable && "$@"
 	_result=$?
 	echo 0 >$alloc/enable
-	_got=$(sed -n 's/.* cq_alloc: .* nr_cqe=\([0-9]*\) comp_vector=\([0-9]*\) .*=SOFTIRQ$/\1 \2/p' $tracing/trace |
-		awk -v column="$(verbs_column)" 'NR == 1 && column != "iwarp" { domain = $1 } $1 != domain && n++ { print $2 }' |
-		xargs)
-	_expected=$(sed 's/,.*//; p' "$sys/$ctrl"/nvme*n1/mq/*/cpu_list | sed '$d' | xargs)
+	_expected=$(sed "s/,.*//; $_script" "$sys/$ctrl"/nvme*n1/mq/*/cpu_list)
+	_got=$(sed -n 's/.* cq_alloc: .* nr_cqe=\(66\|34\|100\) comp_vector=\([0-9]*\) .*=SOFTIRQ$/\1 \2/p' $tracing/trace |
+		tail -n "$(echo "$_expected" | wc -l)")
 	[ $_result = 0 ] && [ -n "$_got" ] && [ "$_got" = "$_expected" ] || { echo "$_got; expected $_expected"; return 1; }
 }
 
