@@ -131,7 +131,18 @@ case_silent()
 	each_step "$silent_requests" ends_by_itself 25 "Connection timed out" &&
 		each_step "$commands" ends_by_itself 60 "$no_answer"
 }
-case_killed() { each_step "$requests $commands" ends_killed; }
+# Nobody but the kernel's event sees the errno of a killed task: EINTR, and EIO where nvme-core does not pass it on.
+tracing=/sys/kernel/tracing writes=/sys/kernel/tracing/events/syscalls/sys_exit_write
+case_killed()
+{
+	[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
+	! traces_writes || { echo "ret == -4 || ret == -5" >$writes/filter && echo 1 >$writes/enable; } || return
+	each_step "$requests $commands" ends_killed
+	_killed=$?
+	! traces_writes || { echo 0 >$writes/enable && echo 0 >$writes/filter; }
+	return $_killed
+}
+traces_writes() { [ "$transport" != rdma ] && [ -e $writes/enable ]; }
 each_step()
 {
 	_steps=$1
@@ -151,13 +162,27 @@ each_step()
 ends_by_itself() { within "$1" fails "$2" trsvcid=4421,nqn=rogue,nr_io_queues=1,ctrl_loss_tmo=0; }
 ends_killed()
 {
+	! traces_writes || echo >$tracing/trace
 	# One process, which gets the signal.
 	options trsvcid=4421,nqn=rogue,nr_io_queues=1 >"$dir/options"
 	dd if="$dir/options" of=/dev/nvme-fabrics 2>/dev/null &
 	_writer=$!
-	wait_for 30 is_silent && kill $_writer && within 30 not wait $_writer
+	wait_for 30 is_silent && kill $_writer && within 30 not wait $_writer &&
+		{ ! traces_writes || grep -q "sys_write -> 0xfffffffffffffff$([ "$_step" = $identify ] && echo b || echo c)" $tracing/trace; }
 }
 is_silent() { since_mark | grep -q '^kfi_rogue: silent at'; }
+
+# Targets without keys of memory, and with data at an offset in capsules.
+case_unsupported()
+{
+	leave && for _i in sgls=0x100000 icdoff=4; do
+		rogue_up one_in=1000000000 $_i || return
+		fails "Operation not supported" trsvcid=4421,nqn=rogue,nr_io_queues=1
+		_result=$?
+		rmmod kfi_rogue && [ $_result = 0 ] || { echo "$_i"; return 1; }
+	done
+	good_again
+}
 
 # I/O without an answer ends by a timeout and recovery; leaving doesn't wait for it.
 case_silent_io()
@@ -236,5 +261,5 @@ lacks()
 	[ "$1" != format ] || command -v nvme >/dev/null || echo "no nvme-cli"
 }
 
-run nvme_rogue ways keys_left long_queue lies silent killed silent_io lost breaks metadata format
+run nvme_rogue ways keys_left long_queue lies silent killed unsupported silent_io lost breaks metadata format
 finish

@@ -80,6 +80,14 @@ module! {
             default: 0,
             description: "the type of protection information in the metadata; 0: none",
         },
+        sgls: u32 {
+            default: 0x0010_0004,
+            description: "SGLS of the controller, by default SGLs with keys, and data in capsules",
+        },
+        icdoff: u16 {
+            default: 0,
+            description: "the offset of data in capsules, in 16 bytes",
+        },
     },
 }
 
@@ -151,6 +159,8 @@ impl kernel::Module for Module {
                 silent: params.silent,
                 metadata: params.metadata,
                 protection: params.protection,
+                sgls: params.sgls,
+                icdoff: params.icdoff,
                 seed: params.seed,
                 format: Atomic::new(0),
                 connections: Atomic::new(0),
@@ -213,6 +223,8 @@ struct Params {
     silent: u64,
     metadata: u64,
     protection: u64,
+    sgls: u32,
+    icdoff: u16,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -226,6 +238,8 @@ fn params() -> Params {
         silent: module_parameters::silent.value(),
         metadata: module_parameters::metadata.value(),
         protection: module_parameters::protection.value(),
+        sgls: module_parameters::sgls.value(),
+        icdoff: module_parameters::icdoff.value(),
     }
 }
 
@@ -239,5 +253,7 @@ fn params() -> Params {
         silent: *module_parameters::silent.value(),
         metadata: *module_parameters::metadata.value(),
         protection: *module_parameters::protection.value(),
+        sgls: *module_parameters::sgls.value(),
+        icdoff: *module_parameters::icdoff.value(),
     }
 }

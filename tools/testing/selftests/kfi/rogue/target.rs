@@ -53,6 +53,9 @@ pub(crate) struct Rogue {
     /// Bytes of metadata with each block, and the type of protection information in them.
     pub(crate) metadata: u64,
     pub(crate) protection: u64,
+    /// Two fields of the controller's identity.
+    pub(crate) sgls: u32,
+    pub(crate) icdoff: u16,
     pub(crate) seed: u64,
     /// The format of the namespace.
     pub(crate) format: Atomic<i32>,
@@ -467,11 +470,11 @@ fn identity(rogue: &Rogue, command: &[u8; 64]) -> Result<KVec<u8>> {
             put(&mut data, 320, &10_u16.to_le_bytes());
             // Sizes of entries, 1024 commands, one namespace.
             put(&mut data, 512, &[0x66, 0x44, 0, 4, 1]);
-            // SGLs with keys, and data in capsules.
-            put(&mut data, 536, &(1_u32 << 2 | 1 << 20).to_le_bytes());
+            put(&mut data, 536, &rogue.sgls.to_le_bytes());
             put(&mut data, 768, b"rogue");
             put(&mut data, 1792, &260_u32.to_le_bytes());
             put(&mut data, 1796, &1_u32.to_le_bytes());
+            put(&mut data, 1800, &rogue.icdoff.to_le_bytes());
         }
         // The active namespaces beyond a number.
         [2] if get(command, 4) == [0_u8; 4] => put(&mut data, 0, &[1]),
