@@ -40,7 +40,7 @@ pub struct Gather<K> {
 
 impl Gather<()> {
     /// Creates an empty gather, for messages without data.
-    pub const fn none() -> Self {
+    pub fn none() -> Self {
         // INVARIANT: There are no segments.
         Self {
             segments: Segments::new(),
@@ -105,7 +105,7 @@ impl<K: StableRef<ValidMr>> Gather<SmallVec<K>> {
 
 impl Gather<Buffer> {
     /// Creates a gather of memory outside of this crate's regions, with capacity for `count` segments.
-    /// The device writes to it if `written`. More than one segment allocates memory. Does not sleep if
+    /// The device writes to it if `written`. More than two segments allocate memory. Does not sleep if
     /// `flags` do not allow it.
     #[inline]
     pub fn with_capacity(pd: &Pd, count: usize, written: bool, flags: Flags) -> Result<Self> {
@@ -274,13 +274,14 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
 pub struct Buffer {
     /// [`None`] if nothing has to be mapped.
     device: Option<ARef<Device>>,
-    mapped: SmallVec<Mapping>,
+    mapped: Segments<Mapping>,
     direction: DataDirection,
     /// Freed after the memory has been unmapped.
     bytes: Option<KVec<u8>>,
 }
 
 /// The device address and the length of a mapping.
+#[derive(Default)]
 struct Mapping {
     address: u64,
     len: usize,
@@ -293,7 +294,7 @@ impl Buffer {
         // INVARIANT: There is no mapping.
         Self {
             device: None,
-            mapped: SmallVec::new(),
+            mapped: Segments::new(),
             direction: DataDirection::ToDevice,
             bytes,
         }
@@ -305,7 +306,7 @@ impl Buffer {
         let mut this = Self::unmapped(None);
         if !device.is_software() {
             this.device = Some(device.clone());
-            this.mapped = SmallVec::with_capacity(count, flags)?;
+            this.mapped = Segments::with_capacity(count, flags)?;
             if written {
                 this.direction = DataDirection::FromDevice;
             }
@@ -331,11 +332,8 @@ impl Buffer {
             return Err(EIO);
         }
         // INVARIANT: Just mapped.
-        let pushed = self.mapped.push_within_capacity(Mapping { address, len });
-        pushed.map_err(|mapping| {
-            self.unmap(&mapping);
-            EINVAL
-        })?;
+        let pushed = self.mapped.push(Mapping { address, len });
+        pushed.inspect_err(|_| self.unmap(&Mapping { address, len }))?;
         Ok(address)
     }
 
@@ -356,7 +354,7 @@ impl Buffer {
     /// Leaves the memory mapped and allocated, because the device may use it at any time. Releases the
     /// reference to the device, so that the device can be removed.
     pub(crate) fn leak(mut self) {
-        mem::forget(mem::take(&mut self.mapped));
+        self.mapped = Segments::new();
         mem::forget(mem::take(&mut self.bytes));
     }
 }

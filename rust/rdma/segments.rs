@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The segments of a work request.
+//! Lists with an item for each segment of a work request.
 
 use crate::prelude::*;
-use core::ops::{
-    Deref,
-    DerefMut, //
+use core::{
+    array,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
 };
 use kernel::alloc::{
     AllocError,
@@ -13,34 +16,25 @@ use kernel::alloc::{
 };
 use rdma_bindings as b;
 
-/// Number of segments that need no allocation: a header, and data behind it.
+/// Number of segments that need no allocation: a header, and data behind it. Each request moves the list.
 const FEW: usize = 2;
 
-/// A list of segments of local memory.
-pub(crate) struct Segments(Items);
+/// A list of segments of local memory, or of their mappings.
+pub(crate) struct Segments<T = b::ib_sge>(Items<T>);
 
-enum Items {
+enum Items<T> {
     /// The first `count` ones.
-    Few {
-        list: [b::ib_sge; FEW],
-        count: usize,
-    },
+    Few { list: [T; FEW], count: usize },
     /// Any number.
-    Many(KVVec<b::ib_sge>),
+    Many(KVVec<T>),
 }
 
-impl Segments {
-    const NONE: b::ib_sge = b::ib_sge {
-        addr: 0,
-        length: 0,
-        lkey: 0,
-    };
-
+impl<T: Default> Segments<T> {
     /// Creates an empty list with a capacity of two.
     #[inline]
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Items::Few {
-            list: [Self::NONE; FEW],
+            list: array::from_fn(|_| T::default()),
             count: 0,
         })
     }
@@ -59,7 +53,7 @@ impl Segments {
     /// # Errors
     ///
     /// - `EINVAL`: there is no capacity.
-    pub(crate) fn push(&mut self, segment: b::ib_sge) -> Result {
+    pub(crate) fn push(&mut self, segment: T) -> Result {
         match &mut self.0 {
             Items::Few { list, count } => {
                 *list.get_mut(*count).ok_or(EINVAL)? = segment;
@@ -71,10 +65,10 @@ impl Segments {
     }
 }
 
-impl Deref for Segments {
-    type Target = [b::ib_sge];
+impl<T> Deref for Segments<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[b::ib_sge] {
+    fn deref(&self) -> &[T] {
         match &self.0 {
             Items::Few { list, count } => list.get(..*count).unwrap_or(&[]),
             Items::Many(many) => many,
@@ -82,8 +76,8 @@ impl Deref for Segments {
     }
 }
 
-impl DerefMut for Segments {
-    fn deref_mut(&mut self) -> &mut [b::ib_sge] {
+impl<T> DerefMut for Segments<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.0 {
             Items::Few { list, count } => list.get_mut(..*count).unwrap_or(&mut []),
             Items::Many(many) => many,

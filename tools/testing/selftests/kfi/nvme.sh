@@ -326,6 +326,25 @@ is_early()
 	echo 2 >"$_faults/late" && within 600 copy if="$disk" of="$dir/b" bs=4k count=1 iflag=direct && [ $_took -ge 2 ]
 }
 
+# Allocations that can't wait fail in the task that writes, which has more requests at once than were ever under way on the
+# connection. The block layer queues them again.
+refusals=$tracing/events/kfi/kfi_refused
+case_no_memory()
+{
+	anew && allow_faults && set_fault failslab/ignore-gfp-wait Y && set_fault fail_page_alloc/ignore-gfp-wait Y &&
+		echo >$tracing/trace && echo 1 >$refusals/enable || return
+	{
+		echo 1 >/proc/self/make-it-fail
+		LD_LIBRARY_PATH=$fio quiet $fio/fio --name=no_memory --filename="$disk" --rw=randwrite --bs=4k --size=1M --direct=1 \
+			--ioengine=libaio --iodepth=64 --iodepth_batch=64 --iodepth_batch_complete_min=64 --verify=crc32c
+	} &
+	wait $!
+	_result=$?
+	forbid_faults
+	echo 0 >$refusals/enable
+	[ $_result = 0 ] && grep -q "call=send .* err=-12 " $tracing/trace || { tail -n 5 $tracing/trace; return 1; }
+}
+
 # No request of any case has ended by its timeout, which recovery would hide. A slow machine gets more time.
 default_timeouts() { timeouts 120; }
 case_in_time() { _mark=$_beginning; ! times_out; }
@@ -334,7 +353,7 @@ lacks()
 {
 	case $1 in
 	sent_punched) fallocate --help 2>&1 | grep -q punch || echo "no fallocate that punches holes" ;;
-	fio | uring | polled_io | batched)
+	fio | uring | polled_io | batched | no_memory)
 		[ -x $fio/fio ] || echo "no fio"
 		[ -e /proc/sysvipc/shm ] && [ -e /proc/sys/fs/aio-max-nr ] || echo "no shared memory or asynchronous I/O for fio"
 		;;
@@ -354,6 +373,10 @@ lacks()
 	sent_* | idle | polled_io) traces_commands || echo "the kernel has no event nvmet:nvmet_req_init" ;;
 	esac
 	case $1 in
+	no_memory)
+		[ -e /proc/self/make-it-fail ] || echo "the kernel has no failslab"
+		traces_commands && [ -e $refusals/enable ] || echo "the kernel has no event kfi:kfi_refused"
+		;;
 	batched) [ -n "$KFI_NIC" ] || echo "no model NIC" ;;
 	uring | polled_io) [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ] || echo "no io_uring" ;;
 	esac
@@ -362,5 +385,5 @@ lacks()
 mark_log
 _beginning=$_mark
 run nvme limits sizes odd sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched data random together \
-	fio uring polled polled_io tos flush discard zeroes again queues vectors capsule invalidated batched idle early in_time
+	fio uring polled polled_io tos flush discard zeroes again queues vectors capsule invalidated batched idle early no_memory in_time
 finish
