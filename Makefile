@@ -146,8 +146,20 @@ endif
 # $(call kbuild,BUILD DIRECTORY) TARGET: with make's jobserver (+), but not under make -n.
 kbuild = $(if $(findstring n,$(short-opts)),,+)@mkdir -p $(1) && $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(1) $(kernel-cc)
 
+# kfi_nvme.ko needs the layouts of the kernel's own nvme-core.ko: one of this tree, of the environment's package,
+# or of this machine. No check without its type information, that of the kernel, or pahole.
+hosts := $(addsuffix /drivers/nvme/host,$(KDIR) $(KDIR)/../pkg/usr/lib/modules/$(RELEASE)/kernel /lib/modules/$(RELEASE)/kernel)
+core-dir := $(firstword $(dir $(wildcard $(addsuffix /nvme-core.ko*,$(hosts)))))
+btf-base := $(firstword $(wildcard $(KDIR)/vmlinux $(if $(filter $(RELEASE),$(shell uname -r)),/sys/kernel/btf/vmlinux)))
+
 modules:
 	$(call kbuild,$(build-dir)) modules
+ifneq ($(and $(CONFIG_DEBUG_INFO),$(core-dir),$(btf-base),$(wildcard tools/check-layouts)),)
+	@if [ -e $(build-dir)/kfi_nvme.ko ] && command -v pahole >/dev/null && command -v python3 >/dev/null; then \
+		said=$$(tools/check-layouts $(build-dir) $(core-dir) $(btf-base)); \
+		case $$? in 0 | 4) ;; *) echo "$$said"; exit 1 ;; esac; \
+	fi
+endif
 
 # INSTALL_MOD_PATH= as for the kernel's own.  Kbuild installs the modules that it has built last:
 # those without tests, unless KFI_TESTS=y.
