@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # nvme.sh A B ROUNDS instructions|wall short|long
-# nvme.sh A B REQUESTS profile REQUEST
+# nvme.sh A B ROUNDS profile REQUEST REQUESTS
 #
 # Compares two transports of the kernel's NVMe core, "kfi" or "rdma" each, in one guest (tools/bench/run). Both have
 # a controller of the same target and namespace, the same number of queues and no I/O scheduler. The rounds take A and
@@ -16,7 +16,7 @@
 # "instructions" needs a guest whose clock counts instructions, one a nanosecond. All of them are counted, those of
 # the target and of the device, too.
 #
-# "profile" measures nothing. It marks REQUESTS of A with 1 and of B with 2, for tools/bench/profile/run.
+# "profile" measures nothing. It marks REQUESTS of A with 1 and of B with 2 in each round, for tools/bench/profile/run.
 #
 # fio's buffers are mapped files of a tmpfs. A "scattered" file is written in blocks of a page in random order: the
 # pages of memory are allocated in that order, so that neighbours in the file are no neighbours in memory. A
@@ -37,7 +37,7 @@ wall.short) runtime=1s ;;
 *) runtime=2s ;;
 esac
 limit="--time_based --runtime=$runtime"
-[ "$unit" != profile ] || { limit=--number_ios=$rounds rounds=1; }
+[ "$unit" != profile ] || limit=--number_ios=$6
 dir=/bench
 mkdir -p $dir/scattered $dir/contiguous || exit
 
@@ -123,7 +123,7 @@ run()
 					--mem=mmapshared:$dir/$_layout/$_job
 				# It begins when the jobs before have ended.
 				[ $_job != 0 ] || set -- "$@" --stonewall
-				[ $unit.$_round != profile.1 ] || set -- "$@" --exec_prerun="/kfi/mark $_mark" \
+				[ $unit != profile ] || [ $_round = 0 ] || set -- "$@" --exec_prerun="/kfi/mark $_mark" \
 					--exec_postrun="/kfi/mark 0"
 				_job=$((_job + 1))
 			done
@@ -205,9 +205,10 @@ done
 dd if=/dev/zero of="$disk_a" bs=1M count=$((2 * part)) oflag=direct 2>/dev/null || exit
 
 if [ "$unit" = profile ]; then
-	layout_file scattered $dir/scattered/0 || exit
 	# shellcheck disable=SC2046
-	run $(echo "$form" | awk -F . '$2 == "4k" { print $1, $2, $3, 1, $4; next } { print $1, $2, 1, $3, "psync" }') scattered
+	set -- $(echo "$form" | awk -F . '$2 == "4k" { print $1, $2, $3, 1, $4, "scattered"; next }
+		{ print $1, $2, 1, 1, "psync", $4 }')
+	layout_file "$6" $dir/"$6"/0 && run "$@"
 	exit
 fi
 # The short form has one line of each kind.

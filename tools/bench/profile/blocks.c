@@ -5,10 +5,16 @@
  * It does so between two marks of the guest, see bench_mark(). Each record is three 64-bit words: of a
  * block its address, the stack pointer, and how many instructions it has; of a mark 0, what was marked,
  * and 0. The guest has one CPU.
+ *
+ * With "wall=on", a thread of the host takes a sample of each CPU of the guest about every half millisecond.
+ * A record has the address of the block that the CPU runs or IDLE, 0, and the nanoseconds since the sample
+ * before.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "qemu_plugin.h"
 
@@ -20,11 +26,18 @@ struct block {
 	uint64_t instructions;
 };
 
+#define IDLE 16
+/* A prime number of nanoseconds, so that samples keep no step with the guest's timers. */
+#define PERIOD 499979
+
 static FILE *out;
 static struct qemu_plugin_register *rsp, *rax;
 static struct bytes *value;
 /* The last mark; 0 if that has ended. */
-static uint64_t marked;
+static volatile uint64_t marked;
+/* With samples, the address of the block that each CPU runs, or IDLE. */
+static qemu_plugin_u64 running;
+static volatile unsigned int cpus;
 
 static uint64_t read_register(struct qemu_plugin_register *which)
 {
@@ -76,7 +89,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		return;
 	block->address = qemu_plugin_tb_vaddr(tb);
 	block->instructions = n;
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_runs, QEMU_PLUGIN_CB_R_REGS, block);
+	if (running.score)
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_STORE_U64,
+								  running, block->address);
+	else
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, block_runs, QEMU_PLUGIN_CB_R_REGS, block);
 	for (i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
@@ -99,6 +116,36 @@ static void cpu_begins(qemu_plugin_id_t id, unsigned int cpu)
 			rax = r[i].handle;
 	}
 	value = g_byte_array_new();
+	cpus = cpu + 1;
+}
+
+static void cpu_waits(qemu_plugin_id_t id, unsigned int cpu)
+{
+	qemu_plugin_u64_set(running, cpu, IDLE);
+}
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static void *take_samples(void *data)
+{
+	const struct timespec period = { .tv_nsec = PERIOD };
+	uint64_t now, before = nanoseconds();
+	unsigned int cpu;
+
+	for (;;) {
+		nanosleep(&period, NULL);
+		now = nanoseconds();
+		for (cpu = 0; marked && cpu < cpus; cpu++)
+			record(qemu_plugin_u64_get(running, cpu), 0, now - before);
+		before = now;
+	}
+	return NULL;
 }
 
 static void ended(qemu_plugin_id_t id, void *data)
@@ -108,10 +155,18 @@ static void ended(qemu_plugin_id_t id, void *data)
 
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
 {
-	out = argc == 1 && !strncmp(argv[0], "out=", 4) ? fopen(argv[0] + 4, "wb") : NULL;
+	out = argc > 0 && !strncmp(argv[0], "out=", 4) ? fopen(argv[0] + 4, "wb") : NULL;
 	if (!out) {
 		fprintf(stderr, "blocks: no out=FILE that can be written\n");
 		return -1;
+	}
+	if (argc == 2 && !strcmp(argv[1], "wall=on")) {
+		pthread_t thread;
+
+		running.score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
+		qemu_plugin_register_vcpu_idle_cb(id, cpu_waits);
+		if (pthread_create(&thread, NULL, take_samples, NULL))
+			return -1;
 	}
 	qemu_plugin_register_vcpu_init_cb(id, cpu_begins);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
