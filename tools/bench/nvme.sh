@@ -30,12 +30,8 @@
 a=$1 b=$2 rounds=$3 unit=$4 form=$5
 # The part of the namespace that is used, for each job. It is written before: null_blk then has its memory.
 part=32
-case $unit.$form in
-instructions.short) runtime=250ms ;;
-instructions.long) runtime=500ms ;;
-wall.short) runtime=1s ;;
-*) runtime=2s ;;
-esac
+runtime=500ms
+[ "$unit.$form" != instructions.short ] || runtime=250ms
 limit="--time_based --runtime=$runtime"
 [ "$unit" != profile ] || limit=--number_ios=$6
 dir=/bench
