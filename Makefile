@@ -146,8 +146,8 @@ endif
 # $(call kbuild,BUILD DIRECTORY) TARGET: with make's jobserver (+), but not under make -n.
 kbuild = $(if $(findstring n,$(short-opts)),,+)@mkdir -p $(1) && $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(1) $(kernel-cc)
 
-# kfi_nvme.ko needs the layouts of the kernel's own nvme-core.ko: one of this tree, of the environment's package,
-# or of this machine. No check without its type information, that of the kernel, or pahole.
+# kfi_nvme.ko must have the layouts of the kernel's nvme-core.ko. That module is in the kernel's tree, in the
+# environment's package, or on this machine. The check is skipped without pahole, python3, DWARF or BTF.
 hosts := $(addsuffix /drivers/nvme/host,$(KDIR) $(KDIR)/../pkg/usr/lib/modules/$(RELEASE)/kernel /lib/modules/$(RELEASE)/kernel)
 core-dir := $(firstword $(dir $(wildcard $(addsuffix /nvme-core.ko*,$(hosts)))))
 btf-base := $(firstword $(wildcard $(KDIR)/vmlinux $(if $(filter $(RELEASE),$(shell uname -r)),/sys/kernel/btf/vmlinux)))

@@ -215,7 +215,7 @@ enum kfi_helper_domain_counter {
 	/* Registrations for which the provider's pool had a device region ready, and had none. */
 	KFI_COUNTER_POOL_HITS,
 	KFI_COUNTER_POOL_MISSES,
-	/* Calls on the domain and its objects that returned -KFI_EAGAIN. */
+	/* Calls on the domain and its objects, except reads of queues, that returned -KFI_EAGAIN. */
 	KFI_COUNTER_CALL_RETRIES,
 	KFI_DOMAIN_COUNTERS
 };

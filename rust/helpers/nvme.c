@@ -138,8 +138,9 @@ blk_status_t nvme_helper_hold_back(struct nvme_ctrl *ctrl, struct request *rq)
 }
 
 /*
- * Returns a CPU whose requests go to the I/O queue @index of these numbers of queues, or -1. The maps of the tag set
- * are not of these numbers yet if the controller reconnects. Sleeps.
+ * Returns an online CPU whose requests go to the I/O queue @index, or -1. @io_queues has the number of queues for
+ * writing, for reading and for polling. The maps of the tag set can't be used: on a reconnect, they still have the old
+ * numbers. May sleep.
  */
 int nvme_helper_cpu_of(const u32 *io_queues, u32 index)
 {

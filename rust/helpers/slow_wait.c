@@ -16,7 +16,7 @@
 static unsigned int slow_wait = 10;
 module_param(slow_wait, uint, 0644);
 MODULE_PARM_DESC(slow_wait,
-		 "seconds that a close, an unload or the removal of a device waits before the open objects are logged; 0 logs them at once in each wait but that of a close");
+		 "seconds after which the open objects are logged if a close, an unload or the removal of a device still waits; 0: at once, for a close after 1 second");
 
 /* Number of objects after which only those that are being closed are logged. */
 #define MOST	64
@@ -76,7 +76,7 @@ static void log_class(bool regions, unsigned int *count, unsigned int *others)
 	kfi_core_listing_free(listing);
 }
 
-static void log_open(const char *what)
+static void log_open_objects(const char *what)
 {
 	unsigned int count = 0, others = 0;
 
@@ -90,7 +90,7 @@ static void log_open(const char *what)
 
 static void log_objects(struct work_struct *work)
 {
-	log_open(container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work)->what);
+	log_open_objects(container_of(to_delayed_work(work), struct kfi_helper_slow_wait, work)->what);
 }
 
 /* Begins a wait for @what, which stays valid until the end. May sleep. Returns NULL without memory: nothing is logged. */
@@ -121,11 +121,11 @@ void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait)
 }
 
 /*
- * Closes of objects are too frequent for a timer each. So each takes the slot of its task, and a work item looks at all
- * slots. If another close has the slot, only the first one is watched.
+ * Closes are too frequent for one timer each. A close records its beginning in the slot of its task, and a work item
+ * checks all slots. If two tasks share a slot, the first close is watched and the other one is not.
  */
 #define CLOSE_BITS	6
-#define LOOK_AFTER	HZ
+#define CHECK_PERIOD	HZ
 
 static struct kfi_helper_close {
 	/* When the close began, as jiffies; 0 if there is none. */
@@ -134,10 +134,10 @@ static struct kfi_helper_close {
 	long logged;
 } ____cacheline_aligned closes[1 << CLOSE_BITS];
 
-static void look_at_closes(struct work_struct *work);
-static DECLARE_DEFERRABLE_WORK(look, look_at_closes);
+static void check_closes(struct work_struct *work);
+static DECLARE_DEFERRABLE_WORK(close_check, check_closes);
 
-static void look_at_closes(struct work_struct *work)
+static void check_closes(struct work_struct *work)
 {
 	unsigned long limit = (READ_ONCE(slow_wait) ?: 1UL) * HZ;
 	bool slow = false;
@@ -151,11 +151,11 @@ static void look_at_closes(struct work_struct *work)
 		slow = true;
 	}
 	if (slow)
-		log_open("closing an object");
-	schedule_delayed_work(&look, LOOK_AFTER);
+		log_open_objects("closing an object");
+	schedule_delayed_work(&close_check, CHECK_PERIOD);
 }
 
-/* Begins the close of an object. Returns what kfi_helper_close_end() needs. Any context. */
+/* Begins a close. Returns its slot, or NULL if another close has the slot. Any context. */
 struct kfi_helper_close *kfi_helper_close_begin(void)
 {
 	struct kfi_helper_close *close = &closes[hash_ptr(current, CLOSE_BITS)];
@@ -164,21 +164,21 @@ struct kfi_helper_close *kfi_helper_close_begin(void)
 	return atomic_long_cmpxchg_relaxed(&close->since, 0, jiffies | 1) ? NULL : close;
 }
 
-/* Ends the close. Any context. */
+/* Ends a close. @close may be NULL. Any context. */
 void kfi_helper_close_end(struct kfi_helper_close *close)
 {
 	if (close)
 		atomic_long_set(&close->since, 0);
 }
 
-/* Begins to look at closes. Any context. */
+/* Starts the check of closes. Any context. */
 void kfi_helper_closes_init(void)
 {
-	schedule_delayed_work(&look, LOOK_AFTER);
+	schedule_delayed_work(&close_check, CHECK_PERIOD);
 }
 
-/* Ends that. Sleeps while objects are logged. */
+/* Stops the check of closes. Sleeps while the check logs objects. */
 void kfi_helper_closes_exit(void)
 {
-	cancel_delayed_work_sync(&look);
+	cancel_delayed_work_sync(&close_check);
 }

@@ -153,7 +153,7 @@ module! {
 struct Core {
     // Dropped first: calls of user space use the parts.
     _family: Family,
-    // It lists objects.
+    // Dropped before the parts: the check lists objects.
     _closes: CloseWatch,
     // While modules are watched, a module that goes uses the parts.
     _modules: unload::Watch,

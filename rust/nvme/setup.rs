@@ -228,7 +228,7 @@ impl<T: Transport> Controller<T> {
         // SAFETY: Only setup writes the numbers of queues.
         let numbers @ [writing, reading, _] = unsafe { *self.io_queues.get() };
         let is_polled = qid != 0 && index >= writing + reading;
-        // SAFETY: The array has a number for each kind of queues.
+        // SAFETY: The array has `HCTX_MAX_TYPES` numbers, one for each kind of queue.
         let cpu = (qid != 0).then(|| unsafe { b::nvme_helper_cpu_of(numbers.as_ptr(), index) });
         let config = QueueConfig {
             cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),

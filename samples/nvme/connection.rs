@@ -86,15 +86,15 @@ impl Connection {
     ) -> Result<Self> {
         // One more for the command of the admin queue that asks for asynchronous events.
         let receives = usize::from(config.entries) + usize::from(config.qid == 0);
-        // Of each entry the registration and the command. An invalidation follows when both have
-        // completed. The provider has space of its own for draining.
+        // Each entry posts a registration and a command. It posts an invalidation only after both have
+        // completed. The provider adds the space that it needs for draining.
         let transmits = 2 * receives;
         let offers = target.offers(transmits, receives)?;
         let info = usable(&offers)?;
         // No one else has keys in the domain. So if the target invalidates a key, the key has ended on
         // devices in software, too.
         let domain = &Domain::open(&Fabric::open(info)?, info)?;
-        // Of each entry the command and the response.
+        // Each entry has two completions: of the command and of the response.
         let size = 2 * receives;
         let options = || {
             let options = CompletionQueueOptions::default().size(size);

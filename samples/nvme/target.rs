@@ -52,7 +52,7 @@ impl Target {
             dscp: options.tos().map(|tos| tos >> 2),
         };
         let offers = route.hints()?.getinfo();
-        let offers = offers.map_err(|errno| route.no_way(errno))?;
+        let offers = offers.map_err(|errno| route.offer_error(errno, None))?;
         let by_verbs = offers.iter().find(|info| info.prov_name() == VERBS);
         let provider = by_verbs.unwrap_or(offers.first()).prov_name();
         if by_verbs.is_none() {
@@ -71,15 +71,15 @@ impl Target {
     /// # Errors
     ///
     /// - `EADDRNOTAVAIL`: no device has the local address, and leads to the target.
-    /// - `ENODEV`: no device leads to the target, or it has only shorter queues.
+    /// - `ENODEV`: no device leads to the target, or no device there has queues of these sizes.
     pub(crate) fn offers(&self, transmit: usize, receive: usize) -> Result<InfoList> {
         let hints = self.route.hints()?.prov_name(&self.provider)?;
         let offers = hints.queue_sizes(transmit, receive).getinfo();
-        offers.map_err(|errno| self.route.no_way(errno))
+        offers.map_err(|errno| self.route.offer_error(errno, Some((transmit, receive))))
     }
 }
 
-/// The addresses of a target and of this host, and the kind of packets between them.
+/// The addresses of a target and of this host, and the DSCP of packets to the target.
 struct Route {
     peer: SocketAddr,
     source: Option<SocketAddr>,
@@ -103,20 +103,27 @@ impl Route {
         })
     }
 
-    /// Returns the error for addresses without offers, and says in the log why.
-    fn no_way(&self, errno: Errno) -> Error {
+    /// Returns the error for addresses without offers, and logs the cause. `sizes` are those of the queues
+    /// that were asked for: requests to be sent, and receives.
+    fn offer_error(&self, errno: Errno, sizes: Option<(usize, usize)>) -> Error {
         let peer = self.peer;
-        match (errno, self.source) {
-            (Errno::ENODATA, Some(source)) => {
-                pr_err!("host_traddr={source:?}: no RDMA device with long enough queues has it and leads to {peer:?}\n");
+        if errno != Errno::ENODATA {
+            return errno.into();
+        }
+        let error = match self.source {
+            Some(source) => {
+                pr_err!("host_traddr={source:?}: no RDMA device that fits has it and leads to {peer:?}\n");
                 Errno::EADDRNOTAVAIL.into()
             }
-            (Errno::ENODATA, None) => {
-                pr_err!("traddr={peer:?}: no RDMA device with long enough queues leads there\n");
+            None => {
+                pr_err!("traddr={peer:?}: no RDMA device that fits leads there\n");
                 ENODEV
             }
-            (errno, _) => errno.into(),
+        };
+        if let Some((transmit, receive)) = sizes {
+            pr_err!("queues need space for {transmit} requests and {receive} receives: a smaller queue_size may fit\n");
         }
+        error
     }
 }
 

@@ -16,7 +16,8 @@
 # "instructions" needs a guest whose clock counts instructions, one a nanosecond. All of them are counted, those of
 # the target and of the device, too.
 #
-# "profile" measures nothing. It marks REQUESTS of A with 1 and of B with 2 in each round, for tools/bench/profile/run.
+# "profile" prints no figures. In each round, it runs REQUESTS requests of A under mark 1 and as many of B under mark 2, for
+# tools/bench/profile/run.
 #
 # fio's buffers are mapped files of a tmpfs. A "scattered" file is written in blocks of a page in random order: the
 # pages of memory are allocated in that order, so that neighbours in the file are no neighbours in memory. A

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     prelude::*,
-    support::slow_wait::SlowClose, //
+    support::slow_wait::CloseTimer, //
 };
 use core::ops::Deref;
 use kernel::sync::atomic::{
@@ -169,7 +169,7 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
 /// `fid` is an open object of this kind.
 unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     let _noio = T::SLEEPS.then(NoIo::enter);
-    let _slow = T::SLEEPS.then(SlowClose::begin);
+    let _timer = T::SLEEPS.then(CloseTimer::begin);
     // SAFETY: `fid` is an open object.
     let claim = match unsafe { Claim::<T>::new(fid) } {
         Ok(claim) => claim,

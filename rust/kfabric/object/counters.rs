@@ -15,7 +15,7 @@ use kfi_bindings::{
     kfi_helper_refusals, //
 };
 
-/// The errno of a call that the consumer must try again: it refuses nothing for good.
+/// The errno of a call that the consumer may try again. It counts as a retry, not as a refusal.
 const AGAIN: u32 = Errno::EAGAIN.to_c().unsigned_abs();
 
 /// The counters of a domain.
@@ -23,7 +23,7 @@ pub(crate) struct DomainCounters {
     /// Regions that were opened.
     opened: Atomic<u64>,
     /// Calls that returned each errno. A larger errno counts as `EOTHER`.
-    refusals: KBox<[Atomic<u64>; num::index(c::KFI_ERRNO_MAX)]>,
+    by_errno: KBox<[Atomic<u64>; num::index(c::KFI_ERRNO_MAX)]>,
 }
 
 impl DomainCounters {
@@ -36,7 +36,7 @@ impl DomainCounters {
         let none = pin_init::init_array_from_fn(|_| Atomic::new(0));
         Ok(Self {
             opened: Atomic::new(0),
-            refusals: KBox::init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+            by_errno: KBox::init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
         })
     }
 
@@ -45,9 +45,9 @@ impl DomainCounters {
         self.opened.add(1, Relaxed);
     }
 
-    /// Counts a refused call, or a call that the consumer must try again (`EAGAIN`).
+    /// Counts a refused call, or a retry (`EAGAIN`).
     pub(super) fn count_refusal(&self, errno: Errno) {
-        let at = |errno: Errno| self.refusals.get(num::index(errno.to_c().unsigned_abs()));
+        let at = |errno: Errno| self.by_errno.get(num::index(errno.to_c().unsigned_abs()));
         if let Some(count) = at(errno).or(at(Errno::EOTHER)) {
             count.add(1, Relaxed);
         }
@@ -58,15 +58,15 @@ impl DomainCounters {
         self.opened.load(Relaxed)
     }
 
-    /// Returns the number of calls that the consumer must try again.
+    /// Returns the number of calls that returned `EAGAIN`.
     pub(super) fn retries(&self) -> u64 {
-        let again = self.refusals.get(num::index(AGAIN));
+        let again = self.by_errno.get(num::index(AGAIN));
         again.map_or(0, |count| count.load(Relaxed))
     }
 
     /// Returns the counts of refused calls that are not 0, by errno.
     pub(super) fn refusals(&self) -> impl Iterator<Item = kfi_helper_refusals> + '_ {
-        let counts = self.refusals.iter().map(|count| count.load(Relaxed));
+        let counts = self.by_errno.iter().map(|count| count.load(Relaxed));
         let all = (0..).zip(counts);
         all.filter(|(err, count)| *count > 0 && *err != AGAIN)
             .map(|(err, count)| kfi_helper_refusals { err, count })
@@ -132,7 +132,7 @@ impl TransferCounters {
         }
     }
 
-    /// Counts a post that the consumer must try again, because a queue is full.
+    /// Counts a post that returned `EAGAIN` because a queue was full.
     pub(super) fn count_retry(&self) {
         self.add(c::kfi_helper_ep_counter_KFI_COUNTER_POST_RETRIES, 1);
     }

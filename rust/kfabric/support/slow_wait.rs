@@ -30,32 +30,35 @@ impl Drop for SlowWait {
     }
 }
 
-/// A close of an object. If it takes longer than the parameter `slow_wait`, the open objects and their owners are logged
-/// once.
-pub(crate) struct SlowClose(*mut kfi_bindings::kfi_helper_close);
+/// A close that is under way. If it takes longer than `slow_wait`, the core logs the open objects once.
+///
+/// # Invariants
+///
+/// The pointer is null, or the slot that this close has taken.
+pub(crate) struct CloseTimer(*mut kfi_bindings::kfi_helper_close);
 
-impl SlowClose {
-    /// Begins a close, which the dropping of the result ends. Any context.
+impl CloseTimer {
+    /// Begins a close. Dropping the result ends it. Any context.
     #[inline(always)]
     pub(crate) fn begin() -> Self {
-        // SAFETY: The function has no requirements.
+        // INVARIANT: The function returns null or the slot. SAFETY: It has no requirements.
         Self(unsafe { kfi_bindings::kfi_helper_close_begin() })
     }
 }
 
-impl Drop for SlowClose {
+impl Drop for CloseTimer {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: The pointer comes from `begin`, and the close ends once.
+        // SAFETY: The close has the slot by the invariant, and ends once.
         unsafe { kfi_bindings::kfi_helper_close_end(self.0) };
     }
 }
 
-/// The look at closes, until dropped. The core must be able to list objects.
+/// The periodic check of closes. Dropping it stops the check. The core must be able to list objects meanwhile.
 pub(crate) struct CloseWatch(());
 
 impl CloseWatch {
-    /// Begins to look at closes. Any context.
+    /// Starts the check. Any context.
     pub(crate) fn new() -> Self {
         // SAFETY: The work item is a static of this module, which drops this before it goes.
         unsafe { kfi_bindings::kfi_helper_closes_init() };
@@ -64,7 +67,7 @@ impl CloseWatch {
 }
 
 impl Drop for CloseWatch {
-    /// Sleeps while objects are logged.
+    /// Sleeps while the check logs objects.
     fn drop(&mut self) {
         // SAFETY: The function has no requirements.
         unsafe { kfi_bindings::kfi_helper_closes_exit() };

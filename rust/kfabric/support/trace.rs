@@ -28,7 +28,8 @@ macro_rules! is_on {
 }
 pub(crate) use is_on;
 
-/// The names and the number of a domain, for events. Whatever can outlive the domain has a reference.
+/// The names and the number of a domain, for events. Completion queues and pools can outlive the domain, so they
+/// hold a reference.
 pub struct DomainLabel {
     pub(crate) provider: &'static CStr,
     /// The name, if the domain was opened by name.
@@ -37,7 +38,8 @@ pub struct DomainLabel {
 }
 
 impl DomainLabel {
-    /// Returns the description of the object with this number in the domain. Its strings are those of the label.
+    /// Describes object `id` of the domain for an event. The result points to strings of `self`, and must not
+    /// outlive it.
     fn describe(&self, id: u64) -> kfi_helper_object {
         kfi_helper_object {
             provider: self.provider.as_char_ptr(),

@@ -2,13 +2,14 @@
 /*
  * A plugin of QEMU for tools/bench/profile/run: writes down which blocks of code a guest runs.
  *
- * It does so between two marks of the guest, see bench_mark(). Each record is three 64-bit words: of a
- * block its address, the stack pointer, and how many instructions it has; of a mark 0, what was marked,
- * and 0. The guest has one CPU.
+ * It does so between two marks of the guest, see bench_mark(). A record is three 64-bit words:
  *
- * With "wall=on", a thread of the host takes a sample of each CPU of the guest about every half millisecond.
- * A record has the address of the block that the CPU runs or IDLE, 0, and the nanoseconds since the sample
- * before.
+ *   a mark                     0, the number or function that was marked, 0
+ *   a block (without wall=on)  its address, the stack pointer, its number of instructions
+ *   a sample (with wall=on)    the block's address or IDLE, 0, nanoseconds since the previous sample
+ *
+ * Without "wall=on", the guest must have one CPU. With it, a thread of the host samples each CPU about every half
+ * millisecond.
  */
 #include <pthread.h>
 #include <stdio.h>

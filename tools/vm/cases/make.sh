@@ -146,8 +146,8 @@ unknown "$here/soak" 9.9
 unknown "$here/run" --kernel 9.9
 unknown "$here/stress" 7.3 9.9
 
-# newest TOOL KERNEL: with this kernel for 7.3 in the cache, the tool builds the modules for that one if it is called
-# with KERNEL=newest and the rest of the name. The tool ends there, as the checkout has nothing else.
+# newest TOOL KERNEL [ARGUMENT...]: tests that TOOL takes "newest", with the flavour of KERNEL appended, for KERNEL. The
+# cache has only KERNEL. The tool fails after it has built the modules, because the checkout has nothing else.
 newest()
 {
 	local tool=$1 kernel=$2

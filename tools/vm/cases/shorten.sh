@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# make stress shortens a sequence of calls that fails to the smallest one.  Builds the suite's code as a program, in
-# which sequences fail by a rule that is made up.  Sourced by tools/vm/selftest.
+# make stress removes calls from a failing sequence until each remaining call is needed.  This builds the suite's code
+# as a program, with made-up rules that decide which sequences fail.  Sourced by tools/vm/selftest.
 
 # The environment sees the project only.
 mkdir -p "$TOP/build"
@@ -116,5 +116,5 @@ END
 "$TOP/tools/env/run" sh -c 'gcc -Wall -Werror -fsanitize=address,undefined -o "$1/shorten" "$1/shorten.c" "$1/main.c" && "$1/shorten"' \
 	sh "$made" >"$tmp/got" 2>&1 || :
 diff "$tmp/want" "$tmp/got" >"$tmp/out" && ok=0 || ok=1
-result $ok "shorten: each made-up failure has the smallest sequence"
+result $ok "shorten: no step can be removed from a shortened sequence"
 rm -rf "$made"

@@ -3,7 +3,8 @@
 #
 # make stress runs each part in a guest of its own, and prints its figures.  Sourced by tools/vm/selftest.
 
-# A checkout whose guests have the options and the script in their log, and these results.
+# A checkout with a fake tools/vm/run: it appends its options and its script to the file "ran", and writes these results
+# to the log.
 fake=$tmp/stress
 mkdir -p "$fake/tools/env" "$fake/tools/vm" "$fake/cache/stock-7.3/src" "$fake/build/log"
 : >"$fake/cache/stock-7.3/src/.complete"

@@ -13,7 +13,7 @@ use crate::{
         obj::Leave,
         trace, //
     },
-    support::slow_wait::SlowClose, //
+    support::slow_wait::CloseTimer, //
 };
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
@@ -24,7 +24,7 @@ use crate::{
 /// `fid` is a region of this core that nobody else uses any more, except to close it.
 pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
-    let _slow = SlowClose::begin();
+    let _timer = CloseTimer::begin();
     // SAFETY: `fid` is a region of this core, as the caller promises.
     let closing = unsafe { Claim::new(fid) }.and_then(MrClose::begin);
     let mut closing = match closing {

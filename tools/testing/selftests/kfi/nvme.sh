@@ -207,9 +207,9 @@ case_queues()
 		shape nr_io_queues=8 $((_cpus < 8 ? _cpus + 1 : 9)) && random_at_once 8
 }
 
-# The completion queues of an I/O queue have the vector of the first CPU whose requests it gets: two of each queue, and one
-# of a queue that is polled. They are as long as 32 entries need: 64 requests and 32 receives, and two more of each for
-# the provider. So it is once the number of queues has changed, too.
+# The completion queues of an I/O queue have the vector of the first CPU whose requests the queue gets. A polled I/O queue
+# has one completion queue, another I/O queue has two. With 32 entries, they have space for 64 requests and 32 receives,
+# and for two more of each that the provider needs. The same holds after the number of queues has changed.
 alloc=$tracing/events/rdma_core/cq_alloc
 case_vectors()
 {
@@ -224,8 +224,8 @@ case_vectors()
 }
 queues_become() { echo "$1" >$subsystem/attr_qid_max && wait_for 60 queues_are "$1" && live; }
 queues_are() { [ "$(cat "$sys/$ctrl/queue_count")" = $(($1 + 1)) ]; }
-# gets_vectors SCRIPT COMMAND...: the completion queues that a command makes at last have the lengths and vectors that a
-# script for sed makes of the first CPU of each queue. Those of domains and of the admin queue have other lengths.
+# gets_vectors SCRIPT COMMAND...: checks the last completion queues that COMMAND creates. SCRIPT, for sed, turns the first
+# CPU of each I/O queue into the expected lengths and vectors. Other completion queues have other lengths.
 gets_vectors()
 {
 	_script=$1
@@ -326,8 +326,8 @@ is_early()
 	echo 2 >"$_faults/late" && within 600 copy if="$disk" of="$dir/b" bs=4k count=1 iflag=direct && [ $_took -ge 2 ]
 }
 
-# Allocations that can't wait fail in the task that writes, which has more requests at once than were ever under way on the
-# connection. The block layer queues them again.
+# All atomic allocations of the writing task fail. The task submits 64 writes at once on a new connection, so kfi_send()
+# must allocate, and returns -ENOMEM. The block layer queues these requests again, and the data are right.
 refusals=$tracing/events/kfi/kfi_refused
 case_no_memory()
 {

@@ -131,7 +131,8 @@ case_silent()
 	each_step "$silent_requests" ends_by_itself 25 "Connection timed out" &&
 		each_step "$commands" ends_by_itself 60 "$no_answer"
 }
-# Nobody but the kernel's event sees the errno of a killed task: EINTR, and EIO where nvme-core does not pass it on.
+# A killed task can't report its errno, so the test reads the event sys_exit_write. The errno is EINTR. It is EIO at the
+# step Identify Controller, whose error nvme-core replaces.
 tracing=/sys/kernel/tracing writes=/sys/kernel/tracing/events/syscalls/sys_exit_write
 case_killed()
 {
@@ -172,7 +173,7 @@ ends_killed()
 }
 is_silent() { since_mark | grep -q '^kfi_rogue: silent at'; }
 
-# Targets without keys of memory, and with data at an offset in capsules.
+# A target without keyed SGL descriptors, then one that wants in-capsule data at an offset.
 case_unsupported()
 {
 	leave && for _i in sgls=0x100000 icdoff=4; do

@@ -422,13 +422,13 @@ refused EBADFLAGS 1 ENOTCONN 1 EOPBADSTATE 1" "$(stats_of domain)"
 }
 check observe.verbs.reuse_list reuse_listed
 check observe.verbs.reuse_stats reuse_stats
-# fires MIN MAX: each function that fires an event was called so often
-fires()
+# calls_within MIN MAX: checks that each function that fires an event was called MIN to MAX times, by kprobe_profile
+calls_within()
 {
 	awk -v min="$1" -v max="$2" '$2 < min || $2 > max { bad = 1; print } END { exit bad || NR < 11 }' \
 		/sys/kernel/tracing/kprobe_profile
 }
-# Code with an event that is off only passes a static branch. So it calls none of the functions that fire events.
+# If an event is off, its static branch skips the call of the function that fires it.
 events_off()
 {
 	_probes=/sys/kernel/tracing/kprobe_events
@@ -440,7 +440,7 @@ events_off()
 	run_suite ep_observed provider=verbs address="$ep_address" >"$tmp/result" &
 	wait_for 60 ready
 	echo 1 >/sys/module/kfi_selftest/parameters/go
-	wait $! && fires 0 0 && observed ep_observed verbs "$ep_address" && fires 1 1000
+	wait $! && calls_within 0 0 && observed ep_observed verbs "$ep_address" && calls_within 1 1000
 	_status=$?
 	echo 0 >/sys/kernel/tracing/events/kfi_fires/enable
 	echo >$_probes

@@ -119,7 +119,7 @@ static int close_one(void *fid)
 	return kfi_close(fid);
 }
 
-/* Closes an object, while the driver holds what the close does, until observe.sh has found the object in the log. */
+/* Closes an object while the driver blocks in @op, and lets @op continue when observe.sh has found the log message. */
 static void close_held(struct kfi_test *t, struct kfid *fid, enum kfi_inject_op op)
 {
 	struct job closer;

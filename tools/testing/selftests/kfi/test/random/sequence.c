@@ -176,7 +176,7 @@ unsigned int sequence_run(struct kfi_test *t, const struct random_sequence *s, s
 	return i;
 }
 
-/* Returns whether a sequence fails, run as @arg says: a struct sequence_failure. Prints nothing. */
+/* Checks whether a sequence fails. @arg is a struct sequence_failure. Prints nothing. */
 bool sequence_fails_with(const struct random_sequence *s, void *arg)
 {
 	struct sequence_tally *y = kzalloc_obj(*y);

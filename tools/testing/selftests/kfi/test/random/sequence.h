@@ -28,7 +28,7 @@ struct sequence_tally {
 };
 
 /**
- * struct sequence_failure - how a sequence that is shortened runs
+ * struct sequence_failure - the test case and the kind of failures with which a sequence is repeated
  * @t: The case.
  * @faults: The kind of failures.
  */

@@ -2,9 +2,9 @@
 /* Shortens sequences. tools/vm/cases/shorten.sh also builds this file as a program, with a made-up sequence.h. */
 #include "sequence.h"
 
-/* Removes @n steps from a copy of a sequence, and keeps that if it still fails. Returns whether it does. */
-static bool without(struct random_sequence *s, struct random_sequence *try, unsigned int at, unsigned int n,
-		    sequence_fails *fails, void *arg)
+/* Tries a sequence without the @n steps at @at. If it still fails, removes them and returns true. */
+static bool remove_steps(struct random_sequence *s, struct random_sequence *try, unsigned int at, unsigned int n,
+			 sequence_fails *fails, void *arg)
 {
 	*try = *s;
 	memmove(try->step + at, try->step + at + n, (s->count - at - n) * sizeof(*try->step));
@@ -17,9 +17,10 @@ static bool without(struct random_sequence *s, struct random_sequence *try, unsi
 
 /**
  * sequence_shorten() - Remove steps from a sequence that fails.
- * @s: The sequence. Afterwards it still fails, but does not fail without any single one of its steps.
+ * @s: The failing sequence. If memory is short, it stays unchanged. Otherwise it still fails, and each step is needed:
+ *	it passes if any one step is removed.
  * @fails: Returns whether a sequence fails.
- * @arg: Its argument.
+ * @arg: The second argument of @fails.
  *
  * Removes smaller and smaller chunks of steps, each only if the remaining steps still fail. Single steps are tried until
  * none can be removed: a removed step can make an earlier one needless.
@@ -34,7 +35,7 @@ void sequence_shorten(struct random_sequence *s, sequence_fails *fails, void *ar
 		for (at = 0; at < s->count;) {
 			unsigned int n = min(chunk, s->count - at);
 
-			if (!without(s, try, at, n, fails, arg))
+			if (!remove_steps(s, try, at, n, fails, arg))
 				at += n;
 		}
 		if (chunk > 1 || s->count == before)
