@@ -211,12 +211,21 @@ impl<T: Transport> Controller<T> {
             // SAFETY: nvme-core has read both from the target.
             let (sqsize, cntlid) = unsafe { ((*self.raw()).sqsize, (*self.raw()).cntlid) };
             self.connect(qid, sqsize.saturating_add(1), cntlid)?;
+            let queue = self.queues.get(usize::from(qid)).ok_or(EINVAL)?;
+            let inside = queue.gate.enter().ok_or(ENODEV)?;
+            let max_segments = inside.get().max_segments();
+            drop(inside);
+            // SAFETY: Only setup writes the limit.
+            if max_segments < unsafe { (*self.raw()).max_segments } {
+                dev_err!(
+                    self.device(),
+                    "queue {qid} has a device that takes smaller requests than the admin queue's\n"
+                );
+                return Err(ENODEV.into());
+            }
             // SAFETY: The queue is connected.
             check(unsafe { b::nvmf_connect_io_queue(self.raw(), qid) })?;
-            self.queues
-                .get(usize::from(qid))
-                .ok_or(EINVAL)?
-                .set_live()?;
+            queue.set_live()?;
         }
         Ok(())
     }

@@ -70,7 +70,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// - `EADDRNOTAVAIL`: no device has the local address, and leads to the target.
+    /// - `EADDRNOTAVAIL`: no device has the local address, leads to the target, and has queues of these
+    ///   sizes.
     /// - `ENODEV`: no device leads to the target, or no device there has queues of these sizes.
     pub(crate) fn offers(&self, transmit: usize, receive: usize) -> Result<InfoList> {
         let hints = self.route.hints()?.prov_name(&self.provider)?;
