@@ -165,7 +165,7 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer, needs: &MsgNeeds) ->
     tx.iov_limit = limits.local.segments;
     tx.rma_iov_limit = limits.remote_pieces;
     rx.caps = fields.caps;
-    rx.size = size_of(needs.rx_size, limits.rx_size);
+    rx.size = size_of(needs.rx_size, needs.rx_limit(limits));
     rx.iov_limit = limits.local.segments;
     let order = widen_u32(kfi_bindings::KFI_ORDER_STRICT);
     (tx.msg_order, rx.msg_order) = (order, order);

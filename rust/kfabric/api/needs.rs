@@ -65,6 +65,14 @@ pub(super) struct MsgNeeds {
 }
 
 impl MsgNeeds {
+    /// Returns the maximum size of the receive queue, which may be that of a shared receive context.
+    pub(super) fn rx_limit(&self, limits: &MsgLimits) -> usize {
+        match (self.shared, limits.shared_size) {
+            (1.., size @ 1..) => size,
+            _ => limits.rx_size,
+        }
+    }
+
     /// Checks whether endpoints of these limits have everything. The error is the first property
     /// that they lack.
     fn check(&self, limits: &MsgLimits) -> Result<(), Mismatch> {
@@ -75,7 +83,7 @@ impl MsgNeeds {
             Stage::Endpoints,
             [
                 less(limits.tx_size, self.tx_size, c"tx_attr->size"),
-                less(limits.rx_size, self.rx_size, c"rx_attr->size"),
+                less(self.rx_limit(limits), self.rx_size, c"rx_attr->size"),
                 less(
                     local.segments,
                     self.iov_limit,
