@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 
 #include <kfabric.h>
@@ -125,7 +126,6 @@ void kfi_helper_slow_wait_end(struct kfi_helper_slow_wait *wait)
  * checks all slots. If two tasks share a slot, the first close is watched and the other one is not.
  */
 #define CLOSE_BITS	6
-#define CHECK_PERIOD	HZ
 
 static struct kfi_helper_close {
 	/* When the close began, as jiffies; 0 if there is none. */
@@ -135,7 +135,7 @@ static struct kfi_helper_close {
 } ____cacheline_aligned closes[1 << CLOSE_BITS];
 
 static void check_closes(struct work_struct *work);
-static DECLARE_DEFERRABLE_WORK(close_check, check_closes);
+static DECLARE_DELAYED_WORK(close_check, check_closes);
 
 static void check_closes(struct work_struct *work)
 {
@@ -152,7 +152,7 @@ static void check_closes(struct work_struct *work)
 	}
 	if (slow)
 		log_open_objects("closing an object");
-	schedule_delayed_work(&close_check, CHECK_PERIOD);
+	schedule_delayed_work(&close_check, round_jiffies_relative(HZ));
 }
 
 /* Begins a close. Returns its slot, or NULL if another close has the slot. Any context. */
@@ -174,7 +174,7 @@ void kfi_helper_close_end(struct kfi_helper_close *close)
 /* Starts the check of closes. Any context. */
 void kfi_helper_closes_init(void)
 {
-	schedule_delayed_work(&close_check, CHECK_PERIOD);
+	schedule_delayed_work(&close_check, round_jiffies_relative(HZ));
 }
 
 /* Stops the check of closes. Sleeps while the check logs objects. */
