@@ -35,10 +35,10 @@ static FILE *out;
 static struct qemu_plugin_register *rsp, *rax;
 static struct bytes *value;
 /* The last mark; 0 if that has ended. */
-static volatile uint64_t marked;
+static _Atomic uint64_t marked;
 /* With samples, the address of the block that each CPU runs, or IDLE. */
 static qemu_plugin_u64 running;
-static volatile unsigned int cpus;
+static _Atomic unsigned int cpus;
 
 static uint64_t read_register(struct qemu_plugin_register *which)
 {
@@ -151,7 +151,8 @@ static void *take_samples(void *data)
 
 static void ended(qemu_plugin_id_t id, void *data)
 {
-	fclose(out);
+	/* A thread may still write. */
+	fflush(out);
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)

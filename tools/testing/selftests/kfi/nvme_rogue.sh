@@ -176,7 +176,8 @@ is_silent() { since_mark | grep -q '^kfi_rogue: silent at'; }
 # A target without keyed SGL descriptors, then one that wants in-capsule data at an offset.
 case_unsupported()
 {
-	leave && for _i in sgls=0x100000 icdoff=4; do
+	leave || return
+	for _i in sgls=0x100000 icdoff=4; do
 		rogue_up one_in=1000000000 $_i || return
 		fails "Operation not supported" trsvcid=4421,nqn=rogue,nr_io_queues=1
 		_result=$?
